@@ -1,0 +1,1 @@
+"""The nouns: frozen pydantic types, one module a subject. They import nothing of ours but errors."""

@@ -1,0 +1,64 @@
+"""What the fact tables hold: machine types, where they are offered, intents, prices."""
+
+from __future__ import annotations
+
+from widelane.models.base import Frozen
+from widelane.models.plan import ProvisioningModel
+
+
+class MachineType(Frozen):
+    """One machine type of a lane. Memory and disk in GiB. GPU-less types have `gpus` 0."""
+
+    name: str
+    family: str
+    lane: str
+    vcpus: int
+    memory_gib: float
+    gpu: str
+    """Accelerator type as the lane names it, "" without."""
+    gpus: int
+    gpu_mem_gib: float
+    """Per GPU."""
+    local_ssd_gib: int
+    provisioning_models: frozenset[ProvisioningModel]
+    gpu_quota_standard: str | None
+    gpu_quota_preemptible: str | None
+    vcpu_quota: str | None
+    local_ssd_quota: str | None
+    global_quota: str | None
+    source: str
+
+
+class Offer(Frozen):
+    """A machine type listed in a zone; listing proves no stock."""
+
+    machine_type: str
+    region: str
+    zone: str
+    source: str
+
+
+class Price(Frozen):
+    """US dollars an hour for the whole machine; only ever reported."""
+
+    machine_type: str
+    region: str
+    on_demand: float | None
+    spot: float | None
+    dated: str
+
+
+class Intent(Frozen):
+    """A kind of work and the GPU it needs; every lane answers from the same need."""
+
+    name: str
+    base_gpus: int
+    floor: int
+    """Narrowest width it may degrade to when the plan gives no min_width."""
+    gpu_mem_gib: float
+    """Least GPU memory that holds this work, per GPU."""
+    base_families: tuple[str, ...]
+    """Families at the base width, in order."""
+    wide_families: tuple[str, ...]
+    """Families above the base width, in order."""
+    note: str = ""

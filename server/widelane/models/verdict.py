@@ -1,0 +1,123 @@
+"""The answer of plan_width: verdict, findings, widths, ladder."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from widelane.models.base import Frozen
+from widelane.models.plan import ProvisioningModel
+from widelane.models.quota import Admits, QuotaBinding
+
+
+class Verdict(StrEnum):
+    """PASS, or REVISE when any finding is an error that isn't accepted."""
+
+    PASS = "PASS"
+    REVISE = "REVISE"
+
+
+class Severity(StrEnum):
+    """Errors make the verdict REVISE; advice doesn't."""
+
+    ERROR = "error"
+    ADVICE = "advice"
+
+
+class FindingCode(StrEnum):
+    """Stable codes; each has a page in docs/findings/."""
+
+    UNSHARDED_WIDE = "unsharded_wide"
+    NEEDLESSLY_NARROW = "needlessly_narrow"
+    TOO_WIDE = "too_wide"
+    LOW_EFFICIENCY = "low_efficiency"
+    RAGGED_WAVE = "ragged_wave"
+    BAD_GROUP = "bad_group"
+    CANNOT_RESHARD = "cannot_reshard"
+    IDLE_WIDTH = "idle_width"
+    AXIS_UNDECLARED = "axis_undeclared"
+    OFF_LADDER = "off_ladder"
+    INTENT_UNKNOWN = "intent_unknown"
+    DOES_NOT_FIT = "does_not_fit"
+    EXCEEDS_RUN_LIMIT = "exceeds_run_limit"
+    NO_ESTIMATE = "no_estimate"
+    TOO_MANY_UNITS = "too_many_units"
+    COMMAND_AXES = "command_axes"
+    QUOTA_UNKNOWN = "quota_unknown"
+
+
+class Finding(Frozen):
+    """One finding, with where it is, its numbers and a fix that an agent can apply."""
+
+    code: FindingCode
+    severity: Severity
+    phase: str
+    line: int
+    column: int
+    message: str
+    fix: str
+    numbers: dict[str, float | int | str] = Field(default_factory=dict)
+    accepted: str | None = None
+    """The reason of the `accept` entry that overrides it."""
+
+
+class WidthRow(Frozen):
+    """What one width gives. `wall_hours` excludes waiting for a machine and boot."""
+
+    width: int
+    wall_hours: float
+    efficiency: float
+    """Useful GPU-hours over GPU-hours held, 0..1."""
+    stranded_gpus: int
+    shards: int
+    waves: int
+
+
+class Rung(Frozen):
+    """One way to get a machine: lane, machine type, provisioning model, and the zones to try in order."""
+
+    lane: str
+    machine_type: str
+    gpu: str
+    width: int
+    provisioning_model: ProvisioningModel
+    zones: tuple[str, ...]
+    admits: Admits
+    binding_quota: QuotaBinding | None = None
+
+
+class Length(StrEnum):
+    """Short work leads with spot."""
+
+    SHORT = "short"
+    LONG = "long"
+
+
+class PhaseVerdict(Frozen):
+    """The verdict on one phase."""
+
+    name: str
+    verdict: Verdict
+    requested_width: int
+    """The asked width, or the recommended one when none is asked; 0 for a phase without GPU."""
+    recommended_width: int
+    min_width: int
+    binding: str
+    """The term that set the recommended width."""
+    units: int
+    gpus_per_shard: int
+    widths: tuple[WidthRow, ...]
+    length: Length
+    length_reason: str
+    findings: tuple[Finding, ...]
+    ladder: tuple[Rung, ...]
+
+
+class PlanVerdict(Frozen):
+    """The verdict on a plan. `plan_digest` covers the normalized plan and the policy, not the source's content."""
+
+    verdict: Verdict
+    plan_digest: str
+    policy_version: str
+    phases: tuple[PhaseVerdict, ...]

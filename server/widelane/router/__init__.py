@@ -1,0 +1,1 @@
+"""Pure arithmetic from a plan to its verdict, ladder, units and quota admission."""
