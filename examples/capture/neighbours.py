@@ -38,7 +38,7 @@ def main() -> None:
     costs = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["micro_bits"]
     shapes = [pieces(line[:PREFIX_CHARACTERS]) for line in sentences(Path(__file__).with_name("text.txt"))]
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    print(f"rank {rank} of {ranks} on {os.environ['CUDA_VISIBLE_DEVICES']}", file=sys.stderr)
+    sys.stderr.write(f"rank {rank} of {ranks} on {os.environ['CUDA_VISIBLE_DEVICES']}\n")
     print(json.dumps(rows(costs, shapes, rank, ranks)))
 
 
