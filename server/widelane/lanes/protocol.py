@@ -106,6 +106,11 @@ class Lane(Protocol):
         """Deadlines about this lane's machines run on this clock (a simulated cloud has its own)."""
         ...
 
+    @property
+    def poll_seconds(self) -> float:
+        """How long to leave between two questions, in seconds of `clock`."""
+        ...
+
     def check(self) -> None:
         """Raise `ConfigError` or `LaneAuthError` when a create could not work; called before any walk."""
         ...

@@ -1,0 +1,1 @@
+"""Google Compute Engine, spoken to by google-cloud-compute (imported when the first call is made)."""

@@ -1,0 +1,1 @@
+"""This host as a lane: a phase without GPU runs as a detached process."""
