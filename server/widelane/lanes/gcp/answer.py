@@ -166,11 +166,11 @@ def _decode(body: str) -> Mapping[str, object] | None:
 
 
 def _map(value: object) -> Mapping[str, object] | None:
-    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType] - decoded JSON
 
 
 def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType] - decoded JSON
 
 
 def _text(value: object) -> str:
