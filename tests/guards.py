@@ -55,7 +55,7 @@ def _is_here(host: object) -> bool:
 
 def pids() -> set[int]:
     """Every process on this machine."""
-    return {int(name) for name in os.listdir("/proc") if name.isdigit()}
+    return {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
 
 
 def _belongs(pid: int, marks: list[bytes]) -> bool:
@@ -64,7 +64,7 @@ def _belongs(pid: int, marks: list[bytes]) -> bool:
     try:
         if (place / "stat").read_text().rpartition(")")[2].split()[0] == "Z":
             return False
-        cwd = os.readlink(place / "cwd").encode()
+        cwd = os.fsencode((place / "cwd").readlink())
         traces = (place / "environ").read_bytes() + b"\0" + (place / "cmdline").read_bytes() + b"\0" + cwd
     except OSError:
         return False
