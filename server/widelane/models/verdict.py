@@ -47,6 +47,12 @@ class FindingCode(StrEnum):
     QUOTA_UNKNOWN = "quota_unknown"
 
 
+NEVER_ACCEPTED = frozenset(
+    {FindingCode.UNSHARDED_WIDE, FindingCode.BAD_GROUP, FindingCode.DOES_NOT_FIT, FindingCode.OFF_LADDER}
+)
+"""Findings that no `accept` entry overrides."""
+
+
 class Finding(Frozen):
     """One finding, with where it is, its numbers and a fix that an agent can apply."""
 

@@ -1,0 +1,8 @@
+"""Plan text to Plan, with the place of every key: YAML, or Markdown with one `yaml widelane` block."""
+
+from __future__ import annotations
+
+from widelane.plan.parse import ARGUMENT, parse, read
+from widelane.plan.schema import schema
+
+__all__ = ["ARGUMENT", "parse", "read", "schema"]
