@@ -20,6 +20,8 @@ class MachineType(Frozen):
     gpu_mem_gib: float
     """Per GPU."""
     local_ssd_gib: int
+    gpu_share: float | None = None
+    """Share of one GPU that a fractional type has (`gpus` is 0 then); such a type is never a rung."""
     provisioning_models: frozenset[ProvisioningModel]
     gpu_quota_standard: str | None
     gpu_quota_preemptible: str | None
@@ -55,10 +57,12 @@ class Intent(Frozen):
     base_gpus: int
     floor: int
     """Narrowest width it may degrade to when the plan gives no min_width."""
+    group: int = 1
+    """`gpus_per_shard` when the plan gives none: the GPUs that one unit of this work spans."""
     gpu_mem_gib: float
     """Least GPU memory that holds this work, per GPU."""
     base_families: tuple[str, ...]
-    """Families at the base width, in order."""
+    """Machine families (or single machine types) up to the base width, in order."""
     wide_families: tuple[str, ...]
-    """Families above the base width, in order."""
+    """Machine families (or single machine types) above the base width, in order."""
     note: str = ""
