@@ -17,10 +17,13 @@ unexport PYRIGHT_PYTHON_FORCE_VERSION PYRIGHT_PYTHON_PYLANCE_VERSION
 # A checker must not read settings or packages of the user who calls it.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV MYPYPATH
 
-.PHONY: help demo test quick weekly lint fmt types layers coverage bench clean
+.PHONY: help demo test quick weekly lint fmt types layers coverage bench docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 18
+
+demo: $(RUN) ## the main job against a simulated cloud, in under a minute
+	@.ci/demo
 
 test: $(DEV) lint ## lint, types, layers and every test
 	$(PYTEST) -m "not weekly"
@@ -51,6 +54,12 @@ coverage: $(DEV) ## branch coverage of the tests, subprocesses included
 	$(BIN)/coverage run -m pytest -m "not weekly"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+bench: $(DEV) ## speed, as ratios; never part of a test
+	@for script in $(wildcard benchmarks/bench_*.py); do echo "$$script"; $(BIN)/python $$script || exit 1; done
+
+docs: $(DEV) ## write docs/cli.md anew from the commands
+	$(BIN)/python -m tests.house.reference
 
 clean: ## remove everything that make has made
 	rm -rf .venv .demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* htmlcov
