@@ -83,7 +83,7 @@ def next_step(walk: WalkState, rules: WalkRules) -> Try | Skip | End:
         zones = _open_zones(walk, index, rules)
         if not zones:
             continue
-        if rung.lane in rules.paid_lanes and not evidence(walk, rung.lane):
+        if rung.lane in rules.paid_lanes and evidence(walk, rung.lane) is None:
             return End(
                 DispatchState.STOPPED,
                 "no_evidence",
@@ -207,21 +207,20 @@ def _wait(walk: WalkState, rung: Rung, rules: WalkRules) -> int:
     return max(0, min(rules.rung_wait_seconds, rules.total_wait_seconds - spent))
 
 
-def evidence(walk: WalkState, lane: str) -> tuple[str, ...]:
-    """Attempts that show every lane before `lane` exhausted; empty when one of them wasn't, or none was tried."""
-    ladder = walk.started.ladder
-    before = [index for index, rung in enumerate(ladder[: _first(ladder, lane)])]
+def evidence(walk: WalkState, lane: str) -> tuple[str, ...] | None:
+    """What shows every lane before `lane` exhausted: attempt ids and `rung:INDEX` of skips.
+
+    None when a rung before it was not shown to be out of stock or quota, or when there is none.
+    """
     shown: list[str] = []
-    for index in before:
+    for index, rung in enumerate(walk.started.ladder):
+        if rung.lane == lane:
+            break
         tries = [attempt for attempt in walk.attempts if attempt.intended.rung == index]
         skipped = walk.skipped.get(index)
-        if skipped is not None and skipped.code not in ("quota", "wait_budget"):
-            return ()
+        if not tries and (skipped is None or skipped.code not in ("quota", "wait_budget")):
+            return None
         if any(attempt.outcome not in EXHAUSTION for attempt in tries):
-            return ()
-        shown += [attempt.intended.attempt_id for attempt in tries]
-    return tuple(shown)
-
-
-def _first(ladder: tuple[Rung, ...], lane: str) -> int:
-    return next(index for index, rung in enumerate(ladder) if rung.lane == lane)
+            return None
+        shown += [attempt.intended.attempt_id for attempt in tries] or [f"rung:{index}"]
+    return tuple(shown) or None

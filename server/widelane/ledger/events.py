@@ -13,18 +13,31 @@ from pydantic import Field, TypeAdapter
 from widelane.models.attempt import Outcome, Scope
 from widelane.models.base import Frozen
 from widelane.models.plan import Accept
-from widelane.models.verdict import Length, Rung
+from widelane.models.verdict import PhaseVerdict, Rung
 
 
 class RequestedPhase(Frozen):
-    """A phase as it was asked for, with what the verdict said of it."""
+    """A phase as it was asked for, with the verdict that let it pass."""
 
-    name: str
     dispatch_id: str
-    requested_width: int
-    min_width: int
-    ladder: tuple[Rung, ...]
-    length: Length
+    dispatch_key: str
+    """What the phase comes to, whatever run it is in: at most one live dispatch has it."""
+    verdict: PhaseVerdict
+
+    @property
+    def name(self) -> str:
+        """The phase's name."""
+        return self.verdict.name
+
+    @property
+    def requested_width(self) -> int:
+        """GPUs asked for; 0 for a phase without."""
+        return self.verdict.requested_width
+
+    @property
+    def min_width(self) -> int:
+        """The narrowest width that may start."""
+        return self.verdict.min_width
 
 
 class RunRequested(Frozen):
@@ -91,7 +104,7 @@ class RungSkipped(Frozen):
 
 
 class AttemptIntended(Frozen):
-    """A create is about to be sent. `deadline` is the lane clock's time by which it must be decided."""
+    """A create is about to be sent. `sent_at` and `deadline` (it must be decided by then) are times of the lane's clock."""
 
     kind: Literal["attempt_intended"] = "attempt_intended"
     attempt_id: str
@@ -102,8 +115,11 @@ class AttemptIntended(Frozen):
     request_id: str
     fence_seconds: int
     wait_seconds: int
+    sent_at: str
     deadline: str
     spec_key: str
+    image: str | None = None
+    disk_gib: int | None = None
 
 
 class AttemptAccepted(Frozen):
@@ -192,6 +208,15 @@ class Released(Frozen):
     attempt_id: str
 
 
+class Trouble(Frozen):
+    """Something outside doesn't answer; it is asked again until it does."""
+
+    kind: Literal["trouble"] = "trouble"
+    code: str
+    message: str
+    hint: str = ""
+
+
 class PhaseEnded(Frozen):
     """The phase came to an end."""
 
@@ -227,6 +252,7 @@ Event = Annotated[
     | LeaseFinished
     | LeaseLost
     | Released
+    | Trouble
     | PhaseEnded
     | RunEnded,
     Field(discriminator="kind"),

@@ -62,6 +62,8 @@ class PhaseState:
     requested: ev.RequestedPhase
     started: ev.PhaseStarted | None = None
     walks: list[WalkState] = field(default_factory=list[WalkState])
+    trouble: ev.Trouble | None = None
+    """What doesn't answer just now; any later event of the phase clears it."""
     ended: ev.PhaseEnded | None = None
 
     @property
@@ -132,6 +134,8 @@ def fold(recorded: Iterable[Recorded]) -> RunState:
         elif state is None:
             raise ValueError(f"event {record.seq} of {record.run_id} comes before run_requested")
         else:
+            if record.dispatch_id is not None:
+                state.phases[record.dispatch_id].trouble = None
             _APPLY[record.event.kind](state, record, record.event)
         state.last_seq = record.seq
     if state is None:
@@ -207,6 +211,10 @@ def _released(state: RunState, record: Recorded, _event: ev.Released) -> None:
     attempt.ended_at = record.at
 
 
+def _trouble(state: RunState, record: Recorded, event: ev.Trouble) -> None:
+    _phase(state, record).trouble = event
+
+
 def _phase_ended(state: RunState, record: Recorded, event: ev.PhaseEnded) -> None:
     _phase(state, record).ended = event
 
@@ -230,6 +238,7 @@ _APPLY: dict[str, Callable[[RunState, Recorded, Any], None]] = {
     "lease_finished": _finished,
     "lease_lost": _lost,
     "released": _released,
+    "trouble": _trouble,
     "phase_ended": _phase_ended,
     "run_ended": _run_ended,
 }

@@ -1,0 +1,49 @@
+"""What the dispatcher needs of the world, so that a test can give it another."""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from widelane.lanes.protocol import Lane
+from widelane.ledger.events import RunRequested
+
+OpenLane = Callable[[str, RunRequested], Lane]
+"""Opens the lane of that name with the settings of a run's request."""
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    rate = 1.0
+
+    def now(self) -> datetime:
+        """The time in UTC."""
+        return datetime.now(UTC)
+
+    def elapsed(self) -> float:
+        """Seconds since the machine started."""
+        return time.monotonic()
+
+
+def new_run_id(now: datetime) -> str:
+    """A short id that sorts by day and is legal in names and labels everywhere."""
+    return f"r{now:%m%d}-{secrets.token_hex(4)}"
+
+
+def new_request_id() -> str:
+    """A UUID, as the create call wants it."""
+    return str(uuid.uuid4())
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Effects that are not the journal, the store or a lane's own. `pause` takes real seconds."""
+
+    open_lane: OpenLane
+    pause: Callable[[float], None] = time.sleep
+    request_id: Callable[[], str] = new_request_id

@@ -1,0 +1,124 @@
+"""What a dispatch has to do: its units, which of them have a record, and the list that a host is given."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+
+from widelane.dispatcher.spec import for_attempt, make_spec, spec_key
+from widelane.facts import Policy
+from widelane.ledger import RunState
+from widelane.models.plan import Phase, Plan
+from widelane.router import UnitList, UnitSalt, fence_seconds, make_units, static_shards
+from widelane.store import Store
+
+
+@dataclass(slots=True)
+class Work:
+    """One phase of a run, as work. Asks the store each time; remembers only what can't change."""
+
+    run: RunState
+    plan: Plan
+    phase: Phase
+    policy: Policy
+    store: Store
+
+    def units(self, width: int | None = None) -> UnitList | None:
+        """The units; None while a static split waits for its first lease and no `width` is given."""
+        shards = None
+        if static_shards(self.phase):
+            shards = self._kept_shards()
+            if shards is None:
+                if not width:
+                    return None
+                shards = max(1, width // (self.phase.gpus_per_shard or 1))
+        return make_units(self.phase, shards=shards, salt=self._salt())
+
+    def count_done(self) -> tuple[int | None, int]:
+        """(units, units with a record); the first is None while a static split has no count."""
+        units = self.units()
+        if units is None:
+            return None, 0
+        digests = [unit.digest for unit in units.units]
+        return len(digests), len(self.store.unit_records(digests))
+
+    def complete(self) -> bool:
+        """Whether every unit and the merge have a record."""
+        units = self.units()
+        if units is None:
+            return False
+        digests = self.digests(units)
+        return len(self.store.unit_records(digests)) == len(digests)
+
+    def digests(self, units: UnitList) -> list[str]:
+        """Digests of everything that gets a record, the merge last."""
+        return [unit.digest for unit in units.units] + ([units.merge.digest] if units.merge is not None else [])
+
+    def keep_shards(self, width: int) -> None:
+        """Fix the number of a static split at the first lease; later ones keep it."""
+        if static_shards(self.phase):
+            shards = max(1, width // (self.phase.gpus_per_shard or 1))
+            self.store.put_if_absent(self._shards_key(), json.dumps({"shards": shards}).encode())
+
+    def write_spec(self, attempt_id: str, width: int) -> str:
+        """Put the unit list of an attempt into the store; its key."""
+        units = self.units(width)
+        assert units is not None, "a width was given"
+        requested = self._requested()
+        key = spec_key(requested.dispatch_id, attempt_id)
+        spec = make_spec(self.run, requested, self.phase, units, self._input_records())
+        spec = for_attempt(spec, attempt_id, width, cpu_slots=os.cpu_count() or 1)
+        self.store.put(key, json.dumps(spec, separators=(",", ":")).encode())
+        return key
+
+    def fence_seconds(self, width: int) -> int:
+        """The server-side run limit of a machine of that width."""
+        return fence_seconds(self._requested().verdict, width, self.policy)
+
+    def disk_gib(self) -> int | None:
+        """The boot disk that the plan needs, GiB."""
+        needed = self.phase.needs.disk_gib
+        return None if needed is None else int(-(-needed // 1))
+
+    def _requested(self):  # noqa: ANN202
+        requested = self.run.phase_named(self.phase.name)
+        assert requested is not None, "a dispatch is of a phase of its run"
+        return requested.requested
+
+    def _salt(self) -> UnitSalt:
+        return UnitSalt(
+            source_digest=self.run.requested.sources.get(self.phase.name, ""),
+            input_digests=self._input_digests(),
+            generation=self.run.requested.generation,
+        )
+
+    def _before(self) -> list[Work]:
+        phases = {phase.name: phase for phase in self.plan.phases}
+        return [Work(self.run, self.plan, phases[name], self.policy, self.store) for name in self.phase.after]
+
+    def _input_records(self) -> tuple[str, ...]:
+        """Digests of every record of the phases before."""
+        found: list[str] = []
+        for work in self._before():
+            units = work.units()
+            found += work.digests(units) if units is not None else []
+        return tuple(found)
+
+    def _input_digests(self) -> tuple[str, ...]:
+        """What the phases before put out, by content: one digest a phase."""
+        digests: list[str] = []
+        for work in self._before():
+            units = work.units()
+            records = self.store.unit_records(work.digests(units)) if units is not None else {}
+            outputs = sorted((output.path, output.sha256) for record in records.values() for output in record.outputs)
+            digests.append(hashlib.sha256(json.dumps(outputs).encode()).hexdigest())
+        return tuple(digests)
+
+    def _shards_key(self) -> str:
+        return f"shards/{self._requested().dispatch_key}{self.run.requested.generation}.json"
+
+    def _kept_shards(self) -> int | None:
+        data = self.store.get_if_present(self._shards_key())
+        return None if data is None else int(json.loads(data)["shards"])

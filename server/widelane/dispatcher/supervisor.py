@@ -1,0 +1,118 @@
+"""The one process of a home that walks, follows and lets go.
+
+It is started on demand, holds the home's lock for life, keeps one thread a live dispatch, and leaves when no run is live.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import anyio
+from anyio import CapacityLimiter, to_thread
+
+from widelane.dispatcher.assembly import after_of, open_case, system_edge
+from widelane.dispatcher.edge import Edge, SystemClock
+from widelane.dispatcher.locking import hold
+from widelane.dispatcher.places import journal_path, lock_path
+from widelane.dispatcher.schedule import due, run_end, settled
+from widelane.dispatcher.worker import Worker
+from widelane.errors import BusyError
+from widelane.ledger import Journal, RunState, fold
+from widelane.ledger.events import Trouble
+
+_LOOK_SECONDS = 0.1
+_IDLE_SECONDS = 3.0
+_MOST_DISPATCHES = 64
+_log = logging.getLogger("widelane.supervisor")
+
+
+def supervise(home: Path) -> int:
+    """Hold the home's lock and serve until idle; 1 when another process holds it."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    supervisor = Supervisor(home, system_edge())
+    while True:
+        try:
+            with hold(lock_path(home), f"the supervisor's place of {home}"):
+                anyio.run(supervisor.serve)
+        except BusyError:
+            return 1
+        # A request may have come between the last look and giving the lock back.
+        if not supervisor.has_work():
+            return 0
+
+
+class Supervisor:
+    """Keeps one thread a live dispatch."""
+
+    def __init__(self, home: Path, edge: Edge) -> None:
+        self._home = home
+        self._edge = edge
+        self._active: set[str] = set()
+        self._failed: set[str] = set()
+        self._limiter = CapacityLimiter(_MOST_DISPATCHES)
+
+    async def serve(self) -> None:
+        """Return when nothing has been due for a while."""
+        journal = Journal(journal_path(self._home), SystemClock())
+        idle = 0.0
+        try:
+            async with anyio.create_task_group() as tasks:
+                while idle < _IDLE_SECONDS:
+                    for run_id, dispatch_id in self._ready(journal):
+                        self._active.add(dispatch_id)
+                        tasks.start_soon(self._work, run_id, dispatch_id)
+                    idle = 0.0 if self._active else idle + _LOOK_SECONDS
+                    await anyio.sleep(_LOOK_SECONDS)
+        finally:
+            journal.close()
+
+    def has_work(self) -> bool:
+        """Whether a dispatch is due now."""
+        journal = Journal(journal_path(self._home), SystemClock())
+        try:
+            return bool(self._ready(journal))
+        finally:
+            journal.close()
+
+    def _ready(self, journal: Journal) -> list[tuple[str, str]]:
+        """Dispatches whose turn it is and that no thread has; ends what is over on the way."""
+        ready: list[tuple[str, str]] = []
+        for run_id in journal.live_runs():
+            state = fold(journal.events(run_id))
+            after = after_of(state)
+            if _settle(journal, state, after):
+                state = fold(journal.events(run_id))
+            taken = self._active | self._failed
+            ready += [(run_id, dispatch_id) for dispatch_id in due(state, after) if dispatch_id not in taken]
+        return ready
+
+    async def _work(self, run_id: str, dispatch_id: str) -> None:
+        try:
+            await to_thread.run_sync(self._carry, run_id, dispatch_id, limiter=self._limiter)
+        finally:
+            self._active.discard(dispatch_id)
+
+    def _carry(self, run_id: str, dispatch_id: str) -> None:
+        journal = Journal(journal_path(self._home), SystemClock())
+        try:
+            case, work = open_case(journal, run_id, dispatch_id, self._edge)
+            Worker(case, work).run()
+        except Exception as error:  # noqa: BLE001 - one dispatch's fault must not take the others' supervisor along
+            _log.exception("dispatch %s can't go on", dispatch_id)
+            self._failed.add(dispatch_id)
+            message = f"{type(error).__name__}: {error}"
+            journal.append(run_id, Trouble(code="internal", message=message[:1000], hint="see supervisor.log"), dispatch_id)
+        finally:
+            journal.close()
+
+
+def _settle(journal: Journal, state: RunState, after: dict[str, tuple[str, ...]]) -> bool:
+    """Write the ends that follow from others' ends; whether there were any."""
+    ends = settled(state, after)
+    for dispatch_id, end in ends:
+        journal.append(state.run_id, end, dispatch_id)
+    over = run_end(state)
+    if over is not None and state.ended is None:
+        journal.append(state.run_id, over)
+    return bool(ends)

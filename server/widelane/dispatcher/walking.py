@@ -1,0 +1,122 @@
+"""Begins walks: the day's budget, quotas as they are now, and the rules that the policy sets."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from widelane.dispatcher.case import Case, Passing
+from widelane.dispatcher.planning import Work
+from widelane.dispatcher.walk import CHARGED, End, WalkRules
+from widelane.ledger import AttemptState, fold
+from widelane.ledger.events import WalkStarted
+from widelane.models.attempt import Outcome
+from widelane.models.dispatch import DispatchState
+from widelane.models.verdict import Rung
+from widelane.router import admit, consumption, regions_of
+
+_BOOT_DEATHS = 2
+_FREE_LANES = frozenset({"local"})
+"""Lanes whose walks cost nothing of the day's budget."""
+
+
+def begin_walk(case: Case, work: Work, reason: str) -> End | None:
+    """Freeze a ladder with quotas as they are now and record the walk; an End when the budgets say no."""
+    ladder = case.phase.requested.verdict.ladder
+    if not ladder:
+        return End(DispatchState.EXHAUSTED, "empty_ladder", "no configured lane holds this work; see `widelane plan`")
+    over = _over_budget(case, work, ladder)
+    if over is not None:
+        return over
+    taken_at = None
+    if any(rung.lane == "gcp" for rung in ladder):
+        try:
+            snapshot = case.lane("gcp").quotas(regions_of(ladder))
+        except Passing:
+            snapshot = None  # unknown quota is tried once and marked
+        if snapshot is not None:
+            taken_at = snapshot.taken_at
+            ladder = admit(ladder, snapshot, work.bench, pending=_pending(case))
+    case.record(
+        WalkStarted(number=len(case.phase.walks) + 1, ladder=ladder, quota_taken_at=taken_at, reason=reason)
+    )
+    return None
+
+
+def rules_of(case: Case, work: Work) -> WalkRules:
+    """The policy as the walk needs it."""
+    policy = work.policy
+    return WalkRules(
+        consumes=lambda rung, metric: consumption(rung, work.bench).get(metric, 0.0),
+        paid_lanes=frozenset(policy.paid_lanes),
+        transient_tries=policy.transient_attempts,
+        rung_wait_seconds=policy.flex_wait_seconds,
+        total_wait_seconds=policy.total_wait_seconds,
+        boot_looped=_boot_looped(case.phase.attempts),
+    )
+
+
+def _boot_looped(attempts: list[AttemptState]) -> frozenset[tuple[str, str]]:
+    """Kinds of machine whose last machines all died before work, by the consecutive deaths of each kind."""
+    deaths: dict[tuple[str, str], int] = {}
+    for attempt in attempts:
+        kind = (attempt.rung.machine_type, attempt.rung.provisioning_model.value)
+        lost = attempt.lost
+        if lost is not None and not lost.worked and lost.outcome is Outcome.UNKNOWN:
+            deaths[kind] = deaths.get(kind, 0) + 1
+        elif attempt.realized is not None:
+            deaths[kind] = 0
+    return frozenset(kind for kind, count in deaths.items() if count >= _BOOT_DEATHS)
+
+
+def _pending(case: Case) -> tuple[Rung, ...]:
+    """Rungs that other dispatches of this home have asked for and not been given: quotas don't show them yet."""
+    rungs: list[Rung] = []
+    for run_id in case.journal.live_runs():
+        for phase in fold(case.journal.events(run_id)).phases.values():
+            attempt = phase.open_attempt
+            if phase.requested.dispatch_id != case.dispatch_id and attempt is not None and attempt.selected is None:
+                rungs.append(attempt.rung)
+    return tuple(rungs)
+
+
+def _over_budget(case: Case, work: Work, ladder: tuple[Rung, ...]) -> End | None:
+    """An End when preemptions or the day's walks are used up."""
+    rewalks = len(case.phase.walks)
+    if rewalks > work.policy.preemption_rewalks:
+        hint = f"{rewalks} machines were taken away; what has a record is kept, a new dispatch runs the rest"
+        return End(DispatchState.STOPPED, "preempted_too_often", hint)
+    if all(rung.lane in _FREE_LANES for rung in ladder):
+        return None
+    now = datetime.now(UTC)
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    spent = _charged_walks(case, midnight.isoformat())
+    if spent < work.policy.walks_per_day:
+        return None
+    reset = (midnight + timedelta(days=1)).isoformat()
+    untried = ", ".join(f"{rung.machine_type} {rung.provisioning_model}" for rung in ladder)
+    return End(
+        DispatchState.ATTEMPT_CAP,
+        "attempt_cap",
+        f"{spent} of {work.policy.walks_per_day} walks of the day are used; untried: {untried}; again from {reset}",
+    )
+
+
+def _charged_walks(case: Case, since: str) -> int:
+    """Walks of this task (or of this work, without a task) that got an answer about capacity since then."""
+    walks: set[tuple[str, int]] = set()
+    for run_id in _runs_that_share(case):
+        for phase in fold(case.journal.events(run_id)).phases.values():
+            for walk in phase.walks:
+                charged = any(a.outcome in CHARGED and a.rung.lane not in _FREE_LANES for a in walk.attempts)
+                if charged and walk.started_at >= since:
+                    walks.add((phase.requested.dispatch_id, walk.started.number))
+    return len(walks)
+
+
+def _runs_that_share(case: Case) -> tuple[str, ...]:
+    requested = case.run.requested
+    if requested.task is not None:
+        return case.journal.runs_of_task(requested.task)
+    return case.journal.runs_with_key(requested.run_key)
+
+

@@ -1,0 +1,172 @@
+"""Carries one dispatch from where the journal says it stands to its end.
+
+A loop of small steps: fold the journal, do the one thing that is due, write it down. A kill between any two of them
+leaves a state from which the same loop goes on.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from widelane.dispatcher.case import Case
+from widelane.dispatcher.creation import create
+from widelane.dispatcher.following import follow
+from widelane.dispatcher.letting_go import release
+from widelane.dispatcher.planning import Work
+from widelane.dispatcher.walk import End, Skip, Try, next_step
+from widelane.dispatcher.walking import begin_walk, rules_of
+from widelane.errors import InputError, LaneAuthError
+from widelane.lanes.protocol import Lane
+from widelane.ledger import AttemptState, WalkState
+from widelane.ledger.events import AttemptIntended, PhaseEnded, PhaseStarted, RungSkipped
+from widelane.models.attempt import Outcome
+from widelane.models.dispatch import DispatchState
+
+_START_SECONDS = 1800
+"""Time within which a create that isn't queued must be decided."""
+_RELEASED_BY_US = frozenset({Outcome.CANCELLED, Outcome.WORKLOAD, Outcome.CONFIG})
+"""Lost leases after which the walk doesn't go on."""
+
+
+class Worker:
+    """One dispatch at work."""
+
+    def __init__(self, case: Case, work: Work) -> None:
+        self._case = case
+        self._work = work
+
+    def run(self) -> None:
+        """Return when the dispatch has ended."""
+        while self._case.phase.ended is None:
+            try:
+                self._step()
+            except InputError as error:
+                self._end(DispatchState.STOPPED, error.code, error.hint or error.message)
+            except LaneAuthError as error:
+                self._end(DispatchState.STOPPED, error.code, error.hint or error.message)
+
+    def _step(self) -> None:
+        case = self._case
+        case.refresh()
+        attempt = case.phase.open_attempt
+        if attempt is not None:
+            self._carry_on(attempt, fresh=False)
+        elif case.run.cancelled:
+            self._end(DispatchState.CANCELLED, "cancelled")
+        elif case.phase.started is None:
+            self._start()
+        elif self._all_done():
+            self._end(DispatchState.SUCCEEDED, "done")
+        else:
+            self._go_on()
+
+    def _start(self) -> None:
+        total, done = self._work.count_done(None)
+        self._case.record(PhaseStarted(units=total, already_done=done))
+
+    def _all_done(self) -> bool:
+        """Whether every unit and the merge have a record."""
+        return self._work.complete()
+
+    def _go_on(self) -> None:
+        """No machine is held and work is left: end, walk, or walk again."""
+        walks = self._case.phase.walks
+        last = walks[-1].attempts[-1] if walks and walks[-1].attempts else None
+        if last is not None and last.selected is not None:
+            self._after_lease(last)
+        elif not walks:
+            self._walk_anew("first")
+        else:
+            self._walk(walks[-1])
+
+    def _after_lease(self, last: AttemptState) -> None:
+        if last.finished is not None:
+            reason = last.finished.reason or last.finished.state
+            state = DispatchState.CANCELLED if last.finished.state == "cancelled" else DispatchState.FAILED
+            self._end(state, reason, "see `widelane logs`; a new dispatch runs only what has no record")
+        elif last.lost is not None and last.lost.outcome in _RELEASED_BY_US:
+            stopped = last.lost.outcome is Outcome.CONFIG
+            self._end(DispatchState.STOPPED if stopped else DispatchState.FAILED, last.lost.code, last.lost.message)
+        else:
+            self._walk_anew(last.lost.code if last.lost is not None else "lost")
+
+    def _walk_anew(self, reason: str) -> None:
+        end = begin_walk(self._case, self._work, reason)
+        if end is not None:
+            self._end(end.state, end.reason, end.hint)
+
+    def _walk(self, walk: WalkState) -> None:
+        step = next_step(walk, rules_of(self._case, self._work))
+        if isinstance(step, Skip):
+            self._case.record(
+                RungSkipped(walk=walk.started.number, rung=step.rung, code=step.code, message=step.message)
+            )
+        elif isinstance(step, End):
+            self._end(step.state, step.reason, step.hint)
+        else:
+            self._try(walk, step)
+
+    def _try(self, walk: WalkState, step: Try) -> None:
+        case = self._case
+        rung = walk.started.ladder[step.rung]
+        lane = case.lane(rung.lane)
+        if step.repeat:
+            case.edge.pause(lane.poll_seconds * 2.0**step.repeat / lane.clock.rate)
+        number = len(case.phase.attempts) + 1
+        attempt_id = f"{case.dispatch_id}-{number}"
+        key = self._work.write_spec(attempt_id, rung.width)
+        now = lane.clock.now()
+        case.record(
+            AttemptIntended(
+                attempt_id=attempt_id,
+                walk=walk.started.number,
+                rung=step.rung,
+                zone=step.zone,
+                name=f"wl-{attempt_id}",
+                request_id=case.edge.request_id(),
+                fence_seconds=self._work.fence_seconds(rung.width),
+                wait_seconds=step.wait_seconds,
+                sent_at=now.isoformat(),
+                deadline=(now + timedelta(seconds=step.wait_seconds or _START_SECONDS)).isoformat(),
+                spec_key=key,
+                image=self._work.phase.image,
+                disk_gib=self._work.disk_gib(),
+            )
+        )
+        self._carry_on(case.phase.attempts[-1], fresh=True)
+
+    def _carry_on(self, attempt: AttemptState, *, fresh: bool) -> None:
+        """Do what an open attempt needs next."""
+        case = self._case
+        lane = self._lane_of(attempt)
+        if attempt.selected is None:
+            create(case, lane, attempt, fresh=fresh)
+        elif attempt.finished is None and attempt.lost is None:
+            self._work.keep_shards(attempt.rung.width)
+            follow(case, lane, attempt)
+        else:
+            release(case, lane, attempt)
+
+    def _lane_of(self, attempt: AttemptState) -> Lane:
+        """The lane of an open attempt; a machine may be out there, so it is asked for until it opens."""
+        case = self._case
+        pause = 1.0
+        while True:
+            try:
+                return case.lane(attempt.rung.lane)
+            except LaneAuthError as error:
+                case.note(error)
+                case.edge.pause(pause)
+                pause = min(pause * 2, 60.0)
+
+    def _end(self, state: DispatchState, reason: str, hint: str = "") -> None:
+        total, done = self._work.count_done(None)
+        last = self._case.phase.attempts[-1] if self._case.phase.attempts else None
+        failed = last.finished.failed if last is not None and last.finished is not None else 0
+        self._case.record(
+            PhaseEnded(
+                state=state.value, reason=reason, hint=hint, total=total or 0, succeeded=done, failed=failed
+            )
+        )
+
+
