@@ -101,7 +101,7 @@ def _whole(table: Mapping[str, Any], key: str, where: str, default: int, bounds:
 
 def _names(table: Mapping[str, Any], key: str, where: str, machines: set[str] | None) -> tuple[str, ...]:
     value: Any = table.get(key, [])
-    items: list[Any] = value if isinstance(value, list) else [None]
+    items = cast("list[object]", value) if isinstance(value, list) else [None]
     names = tuple(item for item in items if isinstance(item, str))
     if len(names) != len(items):
         raise ConfigError(f"{where}.{key} must be a list of machine families, not {value!r}")

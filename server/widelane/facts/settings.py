@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 Value = bool | int | float | str | tuple[str, ...] | tuple[int, ...]
 
@@ -47,10 +47,10 @@ class Setting:
             return tuple(self._whole(item) for item in self._items(value))
         return self._whole(value) if self.kind == "whole" else self._number(value)
 
-    def _items(self, value: Any) -> list[Any]:
+    def _items(self, value: Any) -> list[object]:
         if not isinstance(value, list) or not value:
             raise ValueError(f"must be a list with at least one item, not {value!r}")
-        items: list[Any] = value
+        items = cast("list[object]", value)
         if len(set(map(repr, items))) != len(items):
             raise ValueError("names an item twice")
         return items
