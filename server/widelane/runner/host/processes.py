@@ -1,0 +1,78 @@
+"""Processes as /proc shows them, and the two prctl calls that keep a unit's process tree together."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_PROC = Path("/proc")
+
+
+def _prctl(option: int, value: int) -> bool:
+    """Whether the kernel took it (other systems and old kernels don't)."""
+    try:
+        return ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0
+    except (AttributeError, OSError):
+        return False
+
+
+def adopt_orphans() -> bool:
+    """Become the parent of every descendant that loses its own: none can get away."""
+    return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> bool:
+    """Be killed when the parent dies (this process only, not its children)."""
+    return _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def table() -> dict[int, tuple[int, int]]:
+    """Every process that isn't a zombie: pid -> (parent, session)."""
+    found: dict[int, tuple[int, int]] = {}
+    for entry in _PROC.iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        if fields[0] not in ("Z", "X"):
+            found[int(entry.name)] = (int(fields[1]), int(fields[3]))
+    return found
+
+
+def descendants(root: int) -> list[int]:
+    """The processes below `root`."""
+    everyone = table()
+    children: dict[int, list[int]] = {}
+    for pid, (parent, _) in everyone.items():
+        children.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    queue = [root]
+    while queue:
+        below = children.get(queue.pop(), [])
+        found.extend(below)
+        queue.extend(below)
+    return found
+
+
+def marked(mark: bytes) -> list[int]:
+    """The processes whose environment holds `mark`, a whole NAME=value entry."""
+    found: list[int] = []
+    for pid in table():
+        with contextlib.suppress(OSError):
+            if mark in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+                found.append(pid)
+    return found
+
+
+def signal_all(pids: list[int], signum: int) -> None:
+    """Send a signal to each that still exists."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signum)

@@ -1,0 +1,66 @@
+"""The slots of a host: one a GPU, or so many for CPU work. Who holds which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .spec import Gpus
+
+
+@dataclass
+class Slots:
+    """`handles` are the GPUs' names for CUDA; empty for CPU slots, which count only."""
+
+    handles: tuple[str, ...]
+    cpu: int = 0
+    done: list[int] = field(default_factory=list)
+    holder: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        size = len(self.handles) or self.cpu
+        self.done = [0] * size
+        self.holder = [""] * size
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.holder)
+
+    @property
+    def width(self) -> int:
+        """Realized GPUs."""
+        return len(self.handles)
+
+    def need(self, gpus: Gpus) -> int:
+        """Slots that a task takes: CPU work takes one, whatever it says of GPUs."""
+        if gpus == "all":
+            return self.size
+        return max(1, int(gpus)) if self.handles else 1
+
+    def free(self) -> list[int]:
+        """Numbers of the free ones, lowest first."""
+        return [slot for slot, holder in enumerate(self.holder) if not holder]
+
+    def take(self, slots: tuple[int, ...], job: str) -> None:
+        """Give them to a job."""
+        for slot in slots:
+            self.holder[slot] = job
+
+    def give_back(self, slots: tuple[int, ...], done: bool) -> None:
+        """Free again; `done` counts a job that ran to its end."""
+        for slot in slots:
+            if slot < self.size:
+                self.holder[slot] = ""
+                self.done[slot] += int(done)
+
+    def visible(self, slots: tuple[int, ...]) -> tuple[str, ...]:
+        """The GPUs behind slots."""
+        return tuple(self.handles[slot] for slot in slots) if self.handles else ()
+
+    def rows(self) -> list[dict[str, object]]:
+        """For progress.json."""
+        kind = "" if self.handles else "cpu"
+        return [
+            {"gpu": f"{kind}{slot}", "done": self.done[slot], "running": self.holder[slot]}
+            for slot in range(self.size)
+        ]
