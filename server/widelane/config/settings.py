@@ -1,0 +1,108 @@
+"""What the configuration says, frozen: read once at the edge and handed down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from widelane.models.base import Frozen
+
+SIM_PROJECT = "sim-project"
+"""Project of a simulated cloud that names none."""
+
+
+class GcpSettings(Frozen):
+    """`[lanes.gcp]`. Empty texts and None leave the choice to the lane. `endpoint` is None for the public API."""
+
+    project: str
+    regions: tuple[str, ...] = ()
+    network: str = "default"
+    subnetwork: str = ""
+    service_account: str = "default"
+    bucket: str = ""
+    image: str = ""
+    disk_type: str = ""
+    disk_gib: int | None = None
+    external_address: bool = True
+    endpoint: str | None = None
+
+
+class LocalSettings(Frozen):
+    """`[lanes.local]`: this machine."""
+
+
+class SlurmSettings(Frozen):
+    """One `[lanes.slurm.NAME]`. `time_limit` is in SLURM's words: `1-00:00:00`."""
+
+    host: str
+    partition: str = ""
+    account: str = ""
+    time_limit: str = ""
+    workdir: str = ""
+
+
+class SshSettings(Frozen):
+    """One `[lanes.ssh.NAME]`."""
+
+    host: str
+    gpus: int
+
+
+class RunpodSettings(Frozen):
+    """`[lanes.runpod]`. `key_env` names the environment variable that holds the API key."""
+
+    key_env: str = "RUNPOD_API_KEY"
+
+
+class NotifySettings(Frozen):
+    """`[notify]`: the words of a command."""
+
+    command: tuple[str, ...]
+
+
+class Settings(Frozen):
+    """Everything that widelane.toml and the environment decide. A lane without section is None or empty."""
+
+    home: Path
+    """Folder of the ledger and the default store."""
+    file: Path | None = None
+    """The widelane.toml that was read."""
+    store: str | None = None
+    """Default store URL; None: under `home`, or in the lane's bucket."""
+    gcp: GcpSettings | None = None
+    local: LocalSettings | None = None
+    slurm: dict[str, SlurmSettings] = Field(default_factory=dict[str, SlurmSettings])
+    ssh: dict[str, SshSettings] = Field(default_factory=dict[str, SshSettings])
+    runpod: RunpodSettings | None = None
+    policy: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Overrides of policy values, as written; `facts` checks them."""
+    intents: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+    """Own intents, as written; `facts` checks them."""
+    notify: NotifySettings | None = None
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """Configured lanes, in no order of preference."""
+        have = {
+            "gcp": self.gcp is not None,
+            "slurm": bool(self.slurm),
+            "ssh": bool(self.ssh),
+            "local": self.local is not None,
+            "runpod": self.runpod is not None,
+        }
+        return tuple(lane for lane, configured in have.items() if configured)
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Regions of the gcp lane; empty leaves them to the policy."""
+        return self.gcp.regions if self.gcp is not None else ()
+
+    def simulated(self, url: str, project: str = SIM_PROJECT) -> Settings:
+        """These settings against a simulated cloud: no real lane, store, account or notification is left in them."""
+        given = self.gcp or GcpSettings(project=project)
+        kept = given.model_dump(include={"regions", "network", "subnetwork", "image", "disk_type", "disk_gib"})
+        gcp = GcpSettings(project=project, endpoint=url, **kept)
+        empty: dict[str, Any] = {"slurm": {}, "ssh": {}, "runpod": None, "store": None, "notify": None}
+        return self.model_copy(update={"gcp": gcp} | empty)
