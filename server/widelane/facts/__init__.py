@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from widelane.facts.catalog import Catalog, catalog, gce_errors, load_catalog
 from widelane.facts.intents import load_intents
-from widelane.facts.nearest import did_you_mean, nearest
 from widelane.facts.policy import Policy, RungRule, load_policy, policy_settings
 from widelane.facts.settings import Setting
 
@@ -14,11 +13,9 @@ __all__ = [
     "RungRule",
     "Setting",
     "catalog",
-    "did_you_mean",
     "gce_errors",
     "load_catalog",
     "load_intents",
     "load_policy",
-    "nearest",
     "policy_settings",
 ]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from widelane.errors import ConfigError
-from widelane.facts.nearest import did_you_mean
+from widelane.facts.settings import did_you_mean
 from widelane.facts.table import DATA, Row, read_table
 from widelane.models.catalog import Intent, MachineType
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from widelane.errors import ConfigError, TableError
-from widelane.facts.nearest import did_you_mean
-from widelane.facts.settings import KINDS, Setting, Value
+from widelane.facts.settings import KINDS, Setting, Value, did_you_mean
 from widelane.facts.table import DATA, Row, read_table
 from widelane.models.plan import ProvisioningModel
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
+
+from widelane.models.nearest import nearest
 
 Value = bool | int | float | str | tuple[str, ...] | tuple[int, ...]
 
@@ -89,3 +92,9 @@ def _number(text: str) -> int | float | str:
         except ValueError:
             continue
     return text
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The hint for a mistyped name, "" when no known name is near."""
+    guess = nearest(word, known)
+    return f'did you mean "{guess}"?' if guess else ""
