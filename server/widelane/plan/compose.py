@@ -15,7 +15,7 @@ IMPLICIT = "implicit"
 """The tag of every node whose tag isn't written out."""
 
 DEPTH_LIMIT = 32
-NODE_LIMIT = 4_000_000
+NODE_LIMIT = 1_000_000
 
 _FIXES = (
     ("mapping values are not allowed", "Quote a text that holds `: `, or check the indentation of this line."),
@@ -111,7 +111,7 @@ def _check_aliases(sheet: Sheet, root: Node) -> None:
         open_nodes.add(id(node))
         total = 1 + sum(size(child) for child in _children(node))
         open_nodes.discard(id(node))
-        if total > NODE_LIMIT:
+        if total > NODE_LIMIT and total > 2 * len(sizes):
             raise PlanError((_alias_problem(sheet, node, f"With its aliases this has over {NODE_LIMIT:,} values."),))
         sizes[id(node)] = total
         return total

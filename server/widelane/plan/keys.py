@@ -6,11 +6,12 @@ from typing import Any
 
 from widelane.models.plan import Arm, NarrowBecause, NarrowKind, Needs, Pin, ProvisioningModel, Source
 from widelane.plan import checks
+from widelane.plan.command import CommandLine
 from widelane.plan.drafts import Draft, as_model, build_plan
 from widelane.plan.kinds import LARGEST, Boolean, Choice, Exactly, Number, Text
 from widelane.plan.names import AcceptableCode, SecretNames
 from widelane.plan.records import Key, ListOf, Record
-from widelane.plan.values import ENVIRONMENT, Axes, CommandLine, RelativePath, SourceForm, UnitMinutes
+from widelane.plan.values import ENVIRONMENT, Axes, RelativePath, SourceForm, UnitMinutes
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 _name = Text("a name of letters, digits, `.`, `_` and `-`, at most 63", "generate", _NAME)
@@ -228,7 +229,11 @@ PHASE = Record(
         "workdir": Key(
             RelativePath(example="experiments"), "Folder of the source that commands run in.", words=("cwd",)
         ),
-        "inputs": Key(ListOf(Text("a text", "data.json"), "a list of texts"), "What it reads.", words=("input",)),
+        "inputs": Key(
+            ListOf(RelativePath(example="data/prompts.jsonl"), "a list of paths"),
+            "Files the units read, for readers of the plan; outputs of `after` phases are there without being listed.",
+            words=("input",),
+        ),
     },
     Draft,
     (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from yaml.nodes import MappingNode, Node, ScalarNode
@@ -66,44 +66,51 @@ def untagged(node: Node, at: Reading) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text, in the plan's own spelling: 007, on and 1e-3 stay as written."""
+    """Text, in the plan's own spelling: 007, on and 1e-3 stay as written. Empty only when `blank`."""
 
     wanted: str = "a text"
     example: str = "text"
     pattern: str = ""
     single_line: bool = False
-    _compiled: list[re.Pattern[str]] = field(default_factory=list[re.Pattern[str]], repr=False, compare=False)
+    blank: bool = False
 
     def read(self, node: Node, at: Reading, path: Pointer) -> str | None:
-        """The text, never empty."""
-        if not isinstance(node, ScalarNode) or not untagged(node, at):
-            if node.tag == IMPLICIT:
-                brace = isinstance(node, MappingNode) and node.flow_style
-                hint = f'Quote a text that begins with a brace: `{label(path)}: "{{axis}}.json"`.' if brace else ""
-                at.wrong(node, path, self.wanted, self.example, hint)
+        """The text."""
+        if not isinstance(node, ScalarNode) or node.tag != IMPLICIT:
+            if untagged(node, at):
+                at.wrong(node, path, self.wanted, self.example, self._brace_hint(node, path))
             return None
         value = cast("str", node.value)
         if not node.style and value in NULLS:
             at.wrong(node, path, self.wanted, self.example)
             return None
-        if not value.strip() or "\x00" in value or (self.single_line and "\n" in value.strip()):
-            at.wrong(node, path, self.wanted, self.example)
-            return None
-        if self.pattern and not self._matches(value):
-            at.wrong(node, path, self.wanted, self.example)
-            return None
-        return value
+        if self.pattern:
+            fits = re.fullmatch(self.pattern, value) is not None
+        else:
+            fits = bool(self.blank or value.strip()) and "\x00" not in value
+            fits = fits and not (self.single_line and "\n" in value)
+        if not fits:
+            at.wrong(node, path, self.wanted, self.example, self._mended(value, path))
+        return value if fits else None
 
-    def _matches(self, value: str) -> bool:
-        if not self._compiled:
-            self._compiled.append(re.compile(self.pattern))
-        return self._compiled[0].fullmatch(value) is not None
+    def _brace_hint(self, node: Node, path: Pointer) -> str:
+        if isinstance(node, MappingNode) and node.flow_style:
+            return f'Quote a text that begins with a brace: `{label(path)}: "{{axis}}.json"`.'
+        return ""
+
+    def _mended(self, value: str, path: Pointer) -> str:
+        """The fix when dashes for the other characters make a value that fits."""
+        mended = re.sub("[^A-Za-z0-9._-]+", "-", value).strip("-._")[:63]
+        if self.pattern and re.fullmatch(self.pattern, mended):
+            return f"Write `{label(path)}: {mended}`."
+        return ""
 
     def schema(self) -> Schema:
         """Numbers and booleans are text too: their spelling is kept."""
+        schema: Schema = {"type": ["string", "number", "boolean"]}
         if self.pattern:
-            return {"type": "string", "pattern": f"^(?:{self.pattern})$"}
-        return {"type": ["string", "number", "boolean"], "minLength": 1}
+            return schema | {"pattern": f"^(?:{self.pattern})$"}
+        return schema if self.blank else schema | {"minLength": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +173,11 @@ def any_number(text: str) -> float | int | None:
     return whole_number(text)
 
 
-@dataclass(frozen=True, slots=True)
 class Boolean:
     """true or false."""
 
-    wanted: str = "true or false"
-    example: str = "true"
+    wanted = "true or false"
+    example = "true"
 
     def read(self, node: Node, at: Reading, path: Pointer) -> bool | None:
         """The truth value."""
@@ -197,7 +203,7 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One word of a few. `words` maps each to its value; the schema names those of `shown_words`."""
+    """One word of a few. `words` maps each to its value; its schema lists `names`."""
 
     wanted: str
     words: Mapping[str, Any]

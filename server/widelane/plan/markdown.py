@@ -16,6 +16,7 @@ from widelane.plan.sheet import Sheet
 INFO = ("yaml", "widelane")
 _FENCE = re.compile(r" *(?P<marks>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)$")
 _ITEM = re.compile(r"(?:[-+*]|\d{1,9}[.)])(?: +|$)")
+_DEPTH_LIMIT = 32
 _FIX = "Put the plan between a line ```yaml widelane and a line ```."
 
 
@@ -52,7 +53,7 @@ class _Containers:
         """Leaves items that end before this line, enters those that begin in it; the line with markers blanked."""
         while self.columns and _indent(line) < self.columns[-1]:
             self.columns.pop()
-        while (start := _indent(line)) - self.column <= 3:
+        while len(self.columns) < _DEPTH_LIMIT and (start := _indent(line)) - self.column <= 3:
             item = _ITEM.match(line, start)
             if item is None:
                 break

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from yaml.nodes import MappingNode, Node
 
 from widelane.errors import Problem
@@ -19,12 +17,11 @@ _SECRET = r"[A-Za-z_][A-Za-z0-9_]*"
 _SECRETS = ListOf(Text("a name", "HF_TOKEN", _SECRET), "a list of names")
 
 
-@dataclass(frozen=True, slots=True)
 class AcceptableCode:
     """The code of a finding that can be overridden."""
 
-    wanted: str = "the code of a finding"
-    example: str = "too_wide"
+    wanted = "the code of a finding"
+    example = "too_wide"
 
     def read(self, node: Node, at: Reading, path: Pointer) -> str | None:
         """The code."""
@@ -44,12 +41,11 @@ class AcceptableCode:
         return {"enum": list(_ACCEPTABLE)}
 
 
-@dataclass(frozen=True, slots=True)
 class SecretNames:
     """A list of names of secrets. What is wrong with one is told without showing it: it may be the secret's value."""
 
-    wanted: str = "a list of names of secrets"
-    example: str = "[HF_TOKEN]"
+    wanted = "a list of names of secrets"
+    example = "[HF_TOKEN]"
 
     def read(self, node: Node, at: Reading, path: Pointer) -> tuple[str, ...] | None:
         """The names."""

@@ -6,13 +6,15 @@ import re
 from pathlib import Path
 from typing import cast
 
+from yaml.nodes import MappingNode
+
 from widelane.errors import PlanError, Problem
 from widelane.models.nearest import nearest
 from widelane.models.plan import Marks, ParsedPlan, Plan
 from widelane.plan.compose import compose
 from widelane.plan.keys import PLAN
 from widelane.plan.markdown import plan_sheet
-from widelane.plan.reading import Reading
+from widelane.plan.reading import Reading, found
 from widelane.plan.sheet import Sheet, plain_lines
 
 ARGUMENT = "<argument>"
@@ -62,9 +64,10 @@ def _is_markdown(text: str, origin: str) -> bool:
 
 def _read_root(sheet: Sheet, reading: Reading) -> Plan | None:
     root = compose(sheet)
-    if root is None:
-        message, fix = "There is no plan here: the text is empty.", f"Begin with `{PLAN.example}`."
-        raise PlanError((sheet.problem(0, 0, "no_plan", message, fix),))
+    if not isinstance(root, MappingNode):
+        what = "the text is empty" if root is None else f"found {found(root)}"
+        fix = "Write YAML that begins with `widelane: 1`, or Markdown with such YAML in a ```yaml widelane block."
+        raise PlanError((sheet.problem(0, 0, "no_plan", f"There is no plan here: {what}.", fix),))
     reading.mark((), root)
     return cast("Plan | None", PLAN.read(root, reading, ()))
 

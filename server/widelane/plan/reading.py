@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -12,6 +13,7 @@ from widelane.plan.sheet import Sheet
 
 NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _SHOWN = 40
+_BARE = re.compile(r"[-+]?\.?[0-9][0-9.eE+-]*|true|false|[-+]?\.inf|\.nan", re.IGNORECASE)
 
 
 def shown(text: str) -> str:
@@ -27,7 +29,10 @@ def found(node: Node) -> str:
         return "a list"
     value = str(node.value)
     if isinstance(node, ScalarNode) and not node.style:
-        return "nothing" if value in NULLS else value if len(value) <= _SHOWN else shown(value)
+        if value in NULLS:
+            return "nothing"
+        if len(value) <= _SHOWN and _BARE.fullmatch(value):
+            return value
     return f"the text {shown(value)}"
 
 

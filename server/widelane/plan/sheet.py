@@ -9,7 +9,7 @@ from widelane.errors import PlanError, Problem
 
 # What libyaml refuses, and three line breaks of YAML 1.1 that YAML 1.2 and editors take for ordinary characters:
 # with them inside, its line numbers would not be those of the file.
-_ILLEGAL = re.compile("[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_ILLEGAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True)

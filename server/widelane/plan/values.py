@@ -1,16 +1,15 @@
-"""The kinds of value that only a plan has: axes, commands, paths, estimates, sources, environments."""
+"""The kinds of value that only a plan has: axes, paths, estimates, sources, environments."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from widelane.models.plan import Axis, Command, Pointer, Source
+from widelane.models.plan import Axis, Pointer, Source
 from widelane.plan.compose import IMPLICIT
 from widelane.plan.kinds import LARGEST, Kind, Number, Schema, Text, untagged
 from widelane.plan.reading import NULLS, Reading, label, shown
@@ -22,17 +21,14 @@ RESERVED_AXES = frozenset({"shard", "shards", "gpus"})
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED_ENV = re.compile(r"WIDELANE_.*|CUDA_VISIBLE_DEVICES|CUDA_DEVICE_ORDER")
-_QUOTING = re.compile(r"[\\'\"]")
 _SIZE = Number("a whole number from 1 to 1,000,000,000", "10", 1, LARGEST, integer=True)
-_WORDS = ListOf(Text("a word of the command", "python"), "a list of words", least=1)
 
 
-@dataclass(frozen=True, slots=True)
 class AxisValues:
     """An axis: its size, or the list of its values in their own spelling."""
 
-    wanted: str = "a size from 1 to 1,000,000,000, or a list of values"
-    example: str = "10"
+    wanted = "a size from 1 to 1,000,000,000, or a list of values"
+    example = "10"
 
     def read(self, node: Node, at: Reading, path: Pointer) -> Axis | None:
         """The axis; a size is never enumerated."""
@@ -130,12 +126,11 @@ def _refuse_variable(name: str) -> tuple[str, str] | None:
 AXIS_MAP = MapOf(AxisValues(), "a mapping from axis to size", "{draw_set: 10}", _refuse_axis)
 
 
-@dataclass(frozen=True, slots=True)
 class Axes:
     """`none` (read as no axes), or a mapping from axis to size or values."""
 
-    wanted: str = "the axes with their sizes, or `none`"
-    example: str = "{model: 2, draw_set: 10}"
+    wanted = "the axes with their sizes, or `none`"
+    example = "{model: 2, draw_set: 10}"
 
     def read(self, node: Node, at: Reading, path: Pointer) -> tuple[Axis, ...] | None:
         """The axes; the empty tuple for `none`."""
@@ -161,71 +156,9 @@ class Axes:
         return {"anyOf": [{"const": "none"}, AXIS_MAP.schema() | {"minProperties": 1, "maxProperties": AXES_LIMIT}]}
 
 
-ENVIRONMENT = MapOf(Text("a text", "value"), "a mapping from variable to text", "{HF_HOME: /tmp/hf}", _refuse_variable)
-
-
-@dataclass(frozen=True, slots=True)
-class CommandLine:
-    """A command: one text that shell words split (no shell runs it), or a list of words."""
-
-    wanted: str = "a command: one text, or a list of words"
-    example: str = "python run.py --draw {draw_set}"
-
-    def read(self, node: Node, at: Reading, path: Pointer) -> Command | None:
-        """The text as written, or the words."""
-        if isinstance(node, SequenceNode):
-            words = _WORDS.read(node, at, path)
-            return words or None
-        text = Text(self.wanted, self.example).read(node, at, path)
-        if text is not None and _QUOTING.search(text):
-            return text if self._splits(text, node, at, path) else None
-        return text
-
-    def _splits(self, text: str, node: Node, at: Reading, path: Pointer) -> bool:
-        try:
-            words = shlex.split(text)
-        except ValueError:
-            words = []
-            offset = open_quote(text)
-            what = "quote is" if text[offset] in "'\"" else "backslash ends the text and is"
-            message = f"A {what} never closed in `{label(path)}`."
-            fix = "Close it, or give the command as a list of words."
-            self._report_inside(offset, node, at, message, fix)
-            return False
-        if not words:
-            at.wrong(node, path, self.wanted, self.example)
-        return bool(words)
-
-    def _report_inside(self, offset: int, node: Node, at: Reading, message: str, fix: str) -> None:
-        """Points at the character when the text stands in the file as it is."""
-        start, end = node.start_mark, node.end_mark
-        plain = isinstance(node, ScalarNode) and not node.style
-        same_line = start.line == end.line and end.column - start.column == len(cast("str", node.value))
-        shift = offset if plain and same_line else 0
-        at.problems.append(at.sheet.problem(start.line, start.column + shift, "open_quote", message, fix))
-
-    def schema(self) -> Schema:
-        """A JSON string or a list of words."""
-        return {"anyOf": [{"type": "string", "minLength": 1}, _WORDS.schema()]}
-
-
-def open_quote(text: str) -> int:
-    """Where the quote stands that shell words never close; a lone last backslash counts."""
-    opened, quote, number = 0, "", 0
-    while number < len(text):
-        mark = text[number]
-        if quote == "":
-            if mark in "'\"":
-                opened, quote = number, mark
-            elif mark == "\\":
-                opened = number
-                number += 1
-        elif mark == quote:
-            quote = ""
-        elif mark == "\\" and quote == '"':
-            number += 1
-        number += 1
-    return opened
+ENVIRONMENT = MapOf(
+    Text("a text", "value", blank=True), "a mapping from variable to text", "{HF_HOME: /tmp/hf}", _refuse_variable
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,12 +183,11 @@ class RelativePath:
         return {"type": "string", "pattern": r"^(?![/~])(?!(?:.*/)?\.\.(?:/|$)).+$"}
 
 
-@dataclass(frozen=True, slots=True)
 class UnitMinutes:
     """Minutes a unit takes: one number, or a list when units differ."""
 
-    wanted: str = "minutes greater than 0, or a list of them"
-    example: str = "24"
+    wanted = "minutes greater than 0, or a list of them"
+    example = "24"
 
     def read(self, node: Node, at: Reading, path: Pointer) -> float | tuple[float, ...] | None:
         """The number, or all of them when each could be read."""
