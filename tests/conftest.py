@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 os.environ.setdefault(guards.RUN_MARK, uuid.uuid4().hex)
 _network = guards.NetworkGuard()
+_network.watch()
 
 
 @pytest.fixture(scope="session")

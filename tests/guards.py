@@ -25,15 +25,18 @@ def foreign_variables() -> list[str]:
 class NetworkGuard:
     """Refuses every connection and look-up that leaves this machine, and remembers it.
 
-    An audit hook can't be taken back, so there is one guard a process, switched on for as long as tests run.
-    Child processes are not watched.
+    `watch` can't be undone: an audit hook stays as long as the process. Child processes are not watched.
     """
 
     def __init__(self) -> None:
         self.refused: list[str] = []
-        sys.addaudithook(self._hear)
 
-    def _hear(self, event: str, args: tuple[object, ...]) -> None:
+    def watch(self) -> None:
+        """Hear every call of this process from now on."""
+        sys.addaudithook(self.hear)
+
+    def hear(self, event: str, args: tuple[object, ...]) -> None:
+        """One audit event; raises PermissionError for a call to the outside."""
         if not event.startswith("socket."):
             return
         if event in {"socket.connect", "socket.sendto"}:
@@ -71,10 +74,10 @@ def _belongs(pid: int, marks: list[bytes]) -> bool:
     return any(mark in traces for mark in marks)
 
 
-def left_behind(marks: list[str], before: set[int]) -> list[int]:
+def left_behind(marks: list[str], before: set[int], grace: float = GRACE_SECONDS) -> list[int]:
     """Processes under the marks that began since `before` and don't end within the grace."""
     wanted = [mark.encode() for mark in marks]
-    deadline = time.monotonic() + GRACE_SECONDS
+    deadline = time.monotonic() + grace
     while True:
         found = [pid for pid in sorted(pids() - before - {os.getpid()}) if _belongs(pid, wanted)]
         if not found or time.monotonic() > deadline:
