@@ -1,0 +1,5 @@
+"""`python -m widelane.cli`."""
+
+from widelane.cli.main import main
+
+main()

@@ -1,0 +1,53 @@
+"""What several verbs take, and the desk that they all stand at."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from widelane import config
+from widelane.dispatcher import Client
+from widelane.errors import InputError
+from widelane.tools.desk import Desk
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the tool's structured content, nothing else.")
+SIM = click.option(
+    "--sim",
+    metavar="SCENARIO|URL",
+    help="Use a simulated cloud, no real lane: a scenario file (started when needed), or the URL of one that runs.",
+)
+
+
+def _named(_context: click.Context, _parameter: click.Parameter, run: str) -> str:
+    if not run.strip():
+        raise InputError("the run's name is empty", hint="give an id, a unique beginning of one, or `last`")
+    return run.strip()
+
+
+RUN = click.argument("run", metavar="[RUN]", default="last", callback=_named)
+"""A run that is looked at; the newest unless it is named."""
+NAMED_RUN = click.argument("run", metavar="RUN", callback=_named)
+"""A run that is changed."""
+
+
+def open_desk(sim: str | None = None) -> Desk:
+    """The desk of this working folder and environment. Creates nothing."""
+    return Desk.open(Path.cwd(), os.environ, sim)
+
+
+def open_client() -> Client:
+    """The dispatcher's client, for what no tool does."""
+    return Client(config.load(Path.cwd(), os.environ))
+
+
+def plan_arguments(plan: str) -> dict[str, str]:
+    """A plan argument as the tools take it: a path, or `-` for text on stdin."""
+    if plan != "-":
+        return {"plan_path": plan}
+    try:
+        return {"plan": sys.stdin.buffer.read().decode("utf-8")}
+    except UnicodeDecodeError as error:
+        raise InputError("the plan on stdin isn't UTF-8 text", hint="give YAML or Markdown") from error

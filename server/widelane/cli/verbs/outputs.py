@@ -1,0 +1,56 @@
+"""logs and pull: what a run wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from widelane.cli import console
+from widelane.cli.given import RUN, open_client
+from widelane.dispatcher import Client
+from widelane.reports.clean import clean
+
+_STEP_SECONDS = 1.0
+
+
+@click.command("logs")
+@RUN
+@click.option("--phase", metavar="NAME", help="Of this phase.")
+@click.option(
+    "--unit", type=click.IntRange(min=0), metavar="N", help="Of the unit with this index; else of all that failed."
+)
+@click.option("--follow", is_flag=True, help="Go on until the run ends.")
+def logs_verb(run: str, phase: str | None, unit: int | None, follow: bool) -> None:
+    """Print what units wrote, made safe for a terminal."""
+    runs = open_client()
+    run_id = runs.status(run).run_id
+    if follow:
+        _follow(runs, run_id, phase, unit)
+    else:
+        console.out(clean(runs.log(run_id, phase, unit)))
+
+
+def _follow(runs: Client, run_id: str, phase: str | None, unit: int | None) -> None:
+    shown = ""
+    while True:
+        status = runs.status(run_id)
+        log = clean(runs.log(run_id, phase, unit))
+        # A log of several units grows in the middle too: then the whole of it is printed again.
+        console.out(log[len(shown) :] if log.startswith(shown) else log)
+        shown = log
+        if not status.state.live:
+            return
+        runs.wait(run_id, _STEP_SECONDS, after_seq=status.last_seq)
+
+
+@click.command("pull")
+@RUN
+@click.option("--to", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Default: ./RUN.")
+@click.option("--phase", metavar="NAME", help="Only this phase's outputs.")
+def pull_verb(run: str, to: Path | None, phase: str | None) -> None:
+    """Copy a run's outputs here; prints each file's path."""
+    runs = open_client()
+    run_id = runs.status(run).run_id
+    for path in runs.pull(run_id, to or Path(run_id), phase):
+        console.out(f"{path}\n")
