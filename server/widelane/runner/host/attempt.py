@@ -17,7 +17,7 @@ import enum
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
@@ -91,15 +91,16 @@ def write_plain(path: Path, value: Record) -> None:
 
 
 def read_record(path: Path) -> Optional[Record]:
-    """The record, or None when it isn't there."""
+    """The record, or None when it isn't there or was cut by a power failure."""
     try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError:
+        record: Record = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
         return None
+    return record
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[Optional[int]]:
+def locked(path: Path) -> Generator[Optional[int], None, None]:
     """Hold the lock at `path` for the block and yield its descriptor, or None when someone else has it."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

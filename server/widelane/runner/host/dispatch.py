@@ -1,41 +1,35 @@
-"""One dispatch on one host: setup once, units over the slots, merge once, and the end of it.
+"""One dispatch on one host: setup once, units over the slots, merge once.
 
 Everything is decided in `turn`, from the states of the jobs; what runs in worker threads reports through the loop.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
-from .attempt import Folder, Standing, read_record
+from .attempt import Standing, read_record
+from .board import MERGE, SETUP, Board
 from .engine import Ending, Engine
+from .finish import End, ending
 from .loop import Loop
-from .prepare import lay, read_unit_record, record_key
+from .prepare import fetch, record_key
 from .progress import Reporter
 from .publish import Facts, GaveUpError, Outcome, Publisher
-from .requests import Requests, named
+from .requests import Requests
 from .slots import Slots
 from .spec import Spec, Task
-from .state import Attempt, Job, State
+from .state import Job, State
 from .store import Store
 
-_VOIDS = 5
-SETUP = "setup"
-MERGE = "merge"
+_VOIDS = 8
+_VOID_PAUSE = 0.1
 
 
 @dataclass(frozen=True)
-class End:
-    """How the dispatch ended here: the state and reason of finished.json."""
-
-    state: str
-    reason: str = ""
-
-
-@dataclass
 class Parts:
     """What a dispatch works with."""
 
@@ -49,42 +43,44 @@ class Parts:
 
 
 class Dispatch:
-    """Runs a spec to its end. `end` is set when nothing is left to do."""
+    """Runs a spec to its end. `end` is set when nothing is left to do; `gave_up` when the store failed for good."""
 
     def __init__(self, spec: Spec, requests: Requests, parts: Parts) -> None:
         self.end: Optional[End] = None
         self.gave_up = ""
+        self.board = Board(parts.state)
         self._spec = spec
         self._requests = requests
         self._parts = parts
-        self._tasks: dict[str, Task] = {**{unit.name: unit for unit in spec.units}, **named(spec.merge)}
-        self._jobs: dict[str, Job] = {}
+        merge = () if spec.merge is None else (spec.merge,)
+        self._tasks: dict[str, Task] = {task.name: task for task in (*spec.units, *merge)}
         self._running: set[str] = set()
         self._voids: dict[str, int] = {}
+        self._cooling: set[str] = set()
         self._pool = ThreadPoolExecutor(4, "publish")
-        self._pending = 0
+        self._busy = 0
         self._fetched = False
-        self._fetching = False
         self._cancelling = False
         parts.engine.on_end = self._ended
 
     def begin(self) -> None:
         """Learn what is done already, and take over what runs."""
         known = self._parts.state.jobs()
-        names = [*([SETUP] if self._spec.setup else []), *self._order(), *named(self._spec.merge)]
-        for name in names:
+        for name in [*([SETUP] if self._spec.setup else []), *self._tasks]:
             job = known.get(name) or Job(name)
-            self._jobs[name] = job
             if job.state == "ready" and name in self._tasks and self._recorded(name):
                 job.state, job.cached = "succeeded", True
-            self._parts.state.save(job)
-        self._parts.engine.resume()
-        for attempt in self._parts.engine.live():
-            self._running.add(attempt.job)
-            self._parts.slots.take(attempt.slots, attempt.job)
-        for job in self._jobs.values():
+            self.board.add(job, self._need(name))
+        opened = {attempt.job for attempt in self._parts.state.open_attempts()}
+        for job in self.board.jobs():
             if job.state == "verifying":
                 self._verify_again(job)
+            elif job.state == "ready" and job.name not in opened:
+                self._queue(job)
+        for attempt in self._parts.state.open_attempts():
+            self._parts.slots.take(attempt.slots, attempt.job)
+            self._running.add(attempt.job)
+        self._parts.engine.resume()
 
     def cancel(self) -> None:
         """Start nothing more and end what runs."""
@@ -97,114 +93,62 @@ class Dispatch:
         if not self._cancelling and not self.gave_up:
             self._start_more()
         self._parts.engine.flush()
-        if not self._running and not self._pending and not self._fetching:
-            self.end = self._ending()
-        self._parts.reporter.tell(self.progress())
+        if not self._running and not self._busy:
+            store = End("failed", f"store_failed: {self.gave_up}") if self.gave_up else None
+            self.end = store or ending(self.board, self._parts.state, self._cancelling)
+        self._parts.reporter.tell(self._progress())
         return self.end is not None
-
-    def progress(self) -> dict[str, Any]:
-        """The content of progress.json."""
-        units = self._units()
-        return {
-            "total": len(units),
-            "succeeded": sum(job.state == "succeeded" for job in units),
-            "failed": sum(job.state == "failed" for job in units),
-            "running": sum(job.name in self._running for job in units),
-            "gpus": self._parts.slots.rows(),
-            "state": self._stage(),
-        }
-
-    def summary(self) -> dict[str, Any]:
-        """The counts of finished.json."""
-        units = self._units()
-        merge = self._jobs.get(MERGE)
-        ended = merge is not None and merge.state in ("succeeded", "failed")
-        return {
-            "total": len(units),
-            "succeeded": sum(job.state == "succeeded" for job in units),
-            "failed": sum(job.state == "failed" for job in units),
-            "cached": sum(job.cached for job in units),
-            "realized_width": self._parts.slots.width,
-            "merge": merge.state if merge is not None and ended else None,
-            "gpu_seconds_busy": round(self._parts.state.busy_seconds(), 3),
-        }
 
     def close(self) -> None:
         """Wait for the worker threads."""
         self._parts.publisher.stop.set()
         self._pool.shutdown(wait=True)
 
-    def _order(self) -> list[str]:
-        """Wide units first, so that none waits at the end for the others; then as given."""
-        units = sorted(self._spec.units, key=lambda unit: -self._parts.slots.need(unit.gpus))
-        return [unit.name for unit in units]
-
-    def _units(self) -> list[Job]:
-        return [job for name, job in self._jobs.items() if name not in (SETUP, MERGE)]
+    def _need(self, name: str) -> int:
+        task = self._tasks.get(name)
+        return self._parts.slots.size if task is None else self._parts.slots.need(task.gpus)
 
     def _recorded(self, name: str) -> bool:
-        return self._parts.publisher.stubbornly(
-            lambda: self._parts.store.exists(record_key(self._tasks[name].digest))
-        )
+        key = record_key(self._tasks[name].digest)
+        return self._parts.publisher.stubbornly(lambda: self._parts.store.exists(key))
+
+    def _queue(self, job: Job) -> None:
+        need, size = self._need(job.name), self._parts.slots.size
+        if need > size:
+            self._note(job.name, f"spawn_error: needs {need} GPUs, the host has {size}")
+            self.board.move(job, "failed", "spawn_error")
+        elif job.name not in (SETUP, MERGE):
+            self.board.queue(job)
 
     def _start_more(self) -> None:
-        units = self._units()
-        merge = self._jobs.get(MERGE)
-        merge_due = (
-            merge is not None and merge.state == "ready" and all(job.state == "succeeded" for job in units)
-        )
-        if not merge_due and not any(job.state == "ready" for job in units):
+        merge = self.board.get(MERGE)
+        merge_due = merge is not None and merge.state == "ready" and self.board.count() == self.board.count("succeeded")
+        if not merge_due and not self.board.count("ready"):
             return
-        setup = self._jobs.get(SETUP)
+        setup = self.board.get(SETUP)
         if setup is not None and setup.state != "succeeded":
-            if setup.state == "ready" and SETUP not in self._running:
-                self._start(setup, tuple(range(self._parts.slots.size)))
-        elif merge_due and merge is not None:
-            self._start_merge(merge)
-        else:
-            self._start_units(units)
-
-    def _start_units(self, units: list[Job]) -> None:
-        free = self._parts.slots.free()
-        for job in units:
-            if not free:
-                return
-            if job.state != "ready" or job.name in self._running:
-                continue
-            need = self._parts.slots.need(self._tasks[job.name].gpus)
-            if need > self._parts.slots.size:
-                self._refuse(job, need)
-            elif need <= len(free):
-                self._start(job, tuple(free[:need]))
-                free = free[need:]
-
-    def _refuse(self, job: Job, need: int) -> None:
-        job.state, job.reason = "failed", "spawn_error"
-        self._parts.state.save(job)
-        self._note(job.name, f"needs {need} GPUs, the host has {self._parts.slots.size}")
-
-    def _start_merge(self, merge: Job) -> None:
-        if self._fetched:
-            if merge.name not in self._running:
-                self._start(merge, tuple(range(self._parts.slots.size)))
-        elif not self._fetching:
-            self._fetching = True
+            self._start_alone(setup)
+        elif not merge_due or merge is None:
+            self._start_units()
+        elif self._fetched:
+            self._start_alone(merge)
+        elif not self._busy:
             self._submit(self._fetch, self._after_fetch)
 
-    def _fetch(self) -> None:
-        """Bring the outputs of units that ran elsewhere into the work folder."""
-        for job in self._units():
-            if job.cached:
-                record = read_unit_record(self._parts.store, self._tasks[job.name].digest)
-                self._parts.publisher.stubbornly(lambda: lay(self._parts.store, record, self._requests.work))
+    def _start_alone(self, job: Job) -> None:
+        """Setup and merge have the whole host."""
+        if job.state == "ready" and job.name not in self._running | self._cooling:
+            self._start(job, tuple(range(self._parts.slots.size)))
 
-    def _after_fetch(self, done: Future[Any]) -> None:
-        self._fetching = False
-        try:
-            done.result()
-            self._fetched = True
-        except GaveUpError as error:
-            self.gave_up = str(error)
+    def _start_units(self) -> None:
+        free = self._parts.slots.free()
+        while free:
+            found = self.board.take(len(free))
+            if found is None:
+                return
+            job, need = found
+            self._start(job, tuple(free[:need]))
+            free = free[need:]
 
     def _start(self, job: Job, slots: tuple[int, ...]) -> None:
         gpus = self._parts.slots.visible(slots)
@@ -215,62 +159,63 @@ class Dispatch:
         self._running.add(job.name)
 
     def _ended(self, ending: Ending) -> None:
-        attempt = ending.attempt
-        job = self._jobs[attempt.job]
+        job = self.board.get(ending.attempt.job)
+        if job is None:
+            return
         self._running.discard(job.name)
-        self._parts.slots.give_back(attempt.slots, ending.standing is Standing.ENDED)
-        stopped = ending.exit is not None and bool(ending.exit.get("stopped"))
-        if self._cancelling and (stopped or ending.standing is not Standing.ENDED):
-            job.state = "cancelled"
+        ran = ending.standing is Standing.ENDED
+        self._parts.slots.give_back(ending.attempt.slots, ran and job.name not in (SETUP, MERGE))
+        if self._cancelling and (ending.stopped or not ran):
+            self.board.move(job, "cancelled")
         elif ending.standing is Standing.VOID:
-            self._count_void(job)
-        elif (ending.standing is Standing.LOST or stopped) and job.losses == 0:
+            self._try_later(job)
+        elif (not ran or ending.stopped) and job.losses == 0:
             job.losses = 1
+            self.board.move(job, "ready")
+            self._queue(job)
         else:
-            job.state = "verifying"
-            self._verify(job, attempt, ending)
-        self._parts.state.save(job)
+            self.board.move(job, "verifying")
+            self._verify(job, ending)
 
-    def _count_void(self, job: Job) -> None:
+    def _try_later(self, job: Job) -> None:
         """No attempt is spent, but a host where nothing ever starts must not go on for ever."""
-        self._voids[job.name] = self._voids.get(job.name, 0) + 1
-        if self._voids[job.name] >= _VOIDS:
-            job.state, job.reason = "failed", "spawn_error"
-            self._note(job.name, "the supervisor never started")
+        count = self._voids[job.name] = self._voids.get(job.name, 0) + 1
+        if count >= _VOIDS:
+            self._note(job.name, "spawn_error: the supervisor never started; see supervisors.log")
+            self.board.move(job, "failed", "spawn_error")
+            return
+
+        def again() -> None:
+            self._cooling.discard(job.name)
+            self._queue(job)
+
+        self._cooling.add(job.name)
+        self._parts.loop.after(_VOID_PAUSE * 2 ** (count - 1), again)
 
     def _verify_again(self, job: Job) -> None:
+        """A former scheduler died between the end of an attempt and its publication."""
         attempt = self._parts.state.last_over(job.name)
         if attempt is None:
-            job.state = "ready"
+            self.board.move(job, "ready")
+            self._queue(job)
             return
-        folder = self._parts.engine.folder(attempt)
-        record = read_record(folder.exit)
-        self._verify(job, attempt, Ending(attempt, Standing.LOST if record is None else Standing.ENDED, record))
+        record = read_record(self._parts.engine.folder(attempt).exit)
+        self._verify(job, Ending(attempt, Standing.LOST if record is None else Standing.ENDED, record))
 
-    def _verify(self, job: Job, attempt: Attempt, ending: Ending) -> None:
-        folder = self._parts.engine.folder(attempt)
-        stopped = ending.exit is not None and bool(ending.exit.get("stopped"))
+    def _verify(self, job: Job, ending: Ending) -> None:
         task = self._tasks.get(job.name)
-        if task is None:
-            self._submit(lambda: self._judge_setup(folder, ending), lambda done: self._judged(job, done))
-            return
         facts = Facts(
-            task=task,
-            folder=folder,
-            n=attempt.n,
-            gpus=self._parts.slots.visible(attempt.slots),
-            standing_lost=ending.standing is Standing.LOST or stopped,
-            exit=ending.exit,
+            folder=self._parts.engine.folder(ending.attempt),
+            n=ending.attempt.n,
+            gpus=self._parts.slots.visible(ending.attempt.slots),
+            exit=None if ending.stopped else ending.exit,
         )
-        self._submit(lambda: self._parts.publisher.attempt(facts), lambda done: self._judged(job, done))
+        publisher = self._parts.publisher
 
-    def _judge_setup(self, folder: Folder, ending: Ending) -> Outcome:
-        self._parts.publisher.log(folder, SETUP)
-        record = ending.exit or {}
-        if record.get("exit_code") == 0:
-            return Outcome("")
-        how = record.get("spawn_error") or f"exit code {record.get('exit_code')}, signal {record.get('signal')}"
-        return Outcome("env_broken", f"setup: {how}" if record else "setup was lost")
+        def judge() -> Outcome:
+            return publisher.setup(facts) if task is None else publisher.task(task, facts)
+
+        self._submit(judge, lambda done: self._judged(job, done))
 
     def _judged(self, job: Job, done: Future[Outcome]) -> None:
         try:
@@ -278,16 +223,29 @@ class Dispatch:
         except GaveUpError as error:
             self.gave_up = str(error)
             return
-        job.state, job.reason = ("failed", outcome.reason) if outcome.reason else ("succeeded", "")
         if outcome.reason:
             self._note(job.name, f"{outcome.reason}: {outcome.detail}")
-        self._parts.state.save(job)
+        self.board.move(job, "failed" if outcome.reason else "succeeded", outcome.reason)
+
+    def _fetch(self) -> None:
+        """Bring the outputs of units that ran elsewhere into the work folder."""
+        for job in self.board.units():
+            if job.cached:
+                bring = functools.partial(fetch, self._parts.store, self._tasks[job.name].digest, self._requests.work)
+                self._parts.publisher.stubbornly(bring)
+
+    def _after_fetch(self, done: Future[None]) -> None:
+        try:
+            done.result()
+            self._fetched = True
+        except GaveUpError as error:
+            self.gave_up = str(error)
 
     def _submit(self, work: Callable[[], Any], then: Callable[[Future[Any]], None]) -> None:
-        self._pending += 1
+        self._busy += 1
 
         def arrived(done: Future[Any]) -> None:
-            self._pending -= 1
+            self._busy -= 1
             then(done)
 
         future: Future[Any] = self._pool.submit(work)
@@ -297,33 +255,22 @@ class Dispatch:
         self._parts.state.set_meta(f"note:{job}", text)
         sys.stderr.write(f"widelane: {job}: {text}\n")
 
+    def _progress(self) -> dict[str, Any]:
+        """The content of progress.json."""
+        return {
+            "total": self.board.count(),
+            "succeeded": self.board.count("succeeded"),
+            "failed": self.board.count("failed"),
+            "running": len(self._running - {SETUP, MERGE}),
+            "gpus": self._parts.slots.rows(),
+            "state": self._stage(),
+        }
+
     def _stage(self) -> str:
         if self.end is not None:
             return self.end.state
+        if self._cancelling:
+            return "cancelling"
         if SETUP in self._running:
             return "setup"
-        if MERGE in self._running or self._fetching:
-            return "merging"
-        return "cancelling" if self._cancelling else "running"
-
-    def _ending(self) -> Optional[End]:
-        units = self._units()
-        setup, merge = self._jobs.get(SETUP), self._jobs.get(MERGE)
-        if self.gave_up:
-            return End("failed", f"store_failed: {self.gave_up}")
-        failed = [job for job in units if job.state == "failed"]
-        left = [job for job in units if job.state not in ("succeeded", "failed")]
-        if setup is not None and setup.state == "failed":
-            return End("env_broken", self._parts.state.meta(f"note:{SETUP}") or "setup")
-        if not left and not failed and (merge is None or merge.state == "succeeded"):
-            return End("succeeded")
-        if self._cancelling:
-            return End("cancelled", "asked to stop")
-        if left:
-            return None
-        if failed:
-            first = failed[0]
-            return End("failed", f"unit {first.name}: {self._parts.state.meta('note:' + first.name)}")
-        if merge is not None and merge.state == "failed":
-            return End("failed", f"merge: {self._parts.state.meta('note:' + MERGE)}")
-        return None
+        return "merging" if MERGE in self._running else "running"

@@ -5,6 +5,7 @@ It knows nothing of what a job is for: whoever owns it says what to run on which
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import secrets
@@ -23,19 +24,27 @@ from .zygote import Zygote
 
 _LOOK_AGAIN = 0.05
 _ZYGOTE_DEATHS = 5
+_ZYGOTE_PATIENCE = 30.0
+_WINDOW = 8
+"""Requests under way to the zygote; a socket's queue may be as short as ten, and both ends write."""
 
 
 class EngineError(RuntimeError):
     """Attempts can't be started on this host."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Ending:
     """How an attempt ended. `exit` is the supervisor's record, None unless `standing` is ENDED."""
 
     attempt: Attempt
     standing: Standing
     exit: Optional[Record] = None
+
+    @property
+    def stopped(self) -> bool:
+        """Someone asked its supervisor to stop."""
+        return self.exit is not None and bool(self.exit.get("stopped"))
 
 
 @dataclass
@@ -52,12 +61,16 @@ class Engine:
     def __init__(self, loop: Loop, state: State, root: Path, runner: Path) -> None:
         self._loop = loop
         self._state = state
+        self._root = root
         self._folder = root / "attempts"
         self._folder.mkdir(exist_ok=True)
         self._runner = runner
         self._live: dict[str, _Live] = {}
         self._intended: list[_Live] = []
+        self._outbox: collections.deque[_Live] = collections.deque()
         self._unanswered: dict[str, _Live] = {}
+        self._asked_at = 0.0
+        self._watching = False
         self._deaths = 0
         self._stopping = False
         self.on_end: Callable[[Ending], None] = lambda _: None
@@ -72,15 +85,12 @@ class Engine:
         return Folder(self._folder / attempt.name)
 
     def start(self, job: str, slots: tuple[int, ...], gpus: int, request: Record) -> None:
-        """Intend an attempt; it is started by `flush`, after the commit."""
+        """Intend an attempt; it is started by `flush`, after the commit. Raises OSError."""
         attempt = self._state.intend(job, secrets.token_hex(8), slots, gpus)
-        folder = Folder(self._folder / attempt.name)
-        if folder.path.exists():
-            shutil.rmtree(folder.path)
-        folder.path.mkdir()
-        request = {**request, "nonce": attempt.nonce}
-        request["env"] = {**request["env"], "WIDELANE_ATTEMPT": attempt.nonce}
-        write_plain(folder.request, request)
+        folder = self.folder(attempt)
+        self._make_folder(folder)
+        env = {**request["env"], "WIDELANE_ATTEMPT": attempt.nonce}
+        write_plain(folder.request, {**request, "nonce": attempt.nonce, "env": env})
         live = _Live(attempt, folder)
         self._live[attempt.name] = live
         self._intended.append(live)
@@ -88,20 +98,14 @@ class Engine:
     def flush(self) -> None:
         """Commit everything so far, then hand the intended attempts to the zygote."""
         self._state.commit()
-        intended, self._intended = self._intended, []
-        for live in intended:
-            self._unanswered[str(live.folder.path)] = live
-        for live in intended:
-            try:
-                self._zygote.send(live.folder.path)
-            except OSError:
-                self._renew()
-                return
+        self._outbox.extend(self._intended)
+        self._intended.clear()
+        self._pump()
 
     def resume(self) -> None:
-        """Take over what a former scheduler left open."""
+        """Take over what a former scheduler left open; `on_end` is called for what is over by now."""
         for attempt in self._state.open_attempts():
-            live = _Live(attempt, Folder(self._folder / attempt.name))
+            live = _Live(attempt, self.folder(attempt))
             self._live[attempt.name] = live
             live.folder.path.mkdir(exist_ok=True)
             self._look(live)
@@ -109,29 +113,70 @@ class Engine:
     def stop_all(self) -> None:
         """Ask every supervisor to end its process: TERM, then KILL after the grace."""
         self._stopping = True
-        for live in self._live.values():
+        while self._outbox:
+            self._look(self._outbox.popleft())
+        for live in list(self._live.values()):
             self._stop(live)
 
     def close(self) -> None:
         """Let the zygote go. Supervisors go on."""
         self._loop.unwatch(self._zygote.channel.fileno())
         self._zygote.close()
+        for live in self._live.values():
+            self._detach(live)
+
+    def _make_folder(self, folder: Folder) -> None:
+        """One that is there already was never committed to, or its row went with a power cut."""
+        if folder.path.exists():
+            if settle(folder) is Standing.ALIVE:
+                raise EngineError(f"{folder.path} is alive and unknown; was state.db removed?")
+            shutil.rmtree(folder.path)
+        folder.path.mkdir()
 
     def _make_zygote(self) -> Zygote:
-        zygote = Zygote(self._runner)
+        zygote = Zygote(self._runner, self._root / "supervisors.log")
         self._loop.watch(zygote.channel.fileno(), self._answered)
         return zygote
+
+    def _pump(self) -> None:
+        while self._outbox and len(self._unanswered) < _WINDOW:
+            live = self._outbox.popleft()
+            self._unanswered[str(live.folder.path)] = live
+            self._asked_at = time.monotonic()
+            self._watch_zygote()
+            try:
+                self._zygote.send(live.folder.path)
+            except OSError:
+                self._renew()
+                return
+
+    def _watch_zygote(self) -> None:
+        if not self._watching:
+            self._watching = True
+            self._loop.after(_ZYGOTE_PATIENCE, self._check_zygote)
+
+    def _check_zygote(self) -> None:
+        """One that doesn't answer is as good as dead."""
+        self._watching = False
+        if not self._unanswered:
+            return
+        if time.monotonic() - self._asked_at >= _ZYGOTE_PATIENCE:
+            self._renew()
+        else:
+            self._watch_zygote()
 
     def _renew(self) -> None:
         """The zygote died: what it hadn't answered for is settled by its folder."""
         self._deaths += 1
         if self._deaths > _ZYGOTE_DEATHS:
-            raise EngineError(f"{self._runner} zygote died {self._deaths} times without starting anything")
-        self.close()
+            raise EngineError(f"the zygote of {self._runner} died {self._deaths} times without starting anything")
+        self._loop.unwatch(self._zygote.channel.fileno())
+        self._zygote.close()
         self._zygote = self._make_zygote()
         unanswered, self._unanswered = self._unanswered, {}
         for live in unanswered.values():
             self._look(live)
+        self._pump()
 
     def _answered(self) -> None:
         answer = self._zygote.receive()
@@ -141,11 +186,11 @@ class Engine:
         self._deaths = 0
         path, pid, pidfd = answer
         live = self._unanswered.pop(path, None)
-        if live is None:
-            if pidfd is not None:
-                os.close(pidfd)
-            return
-        self._attach(live, pid, pidfd)
+        if live is not None:
+            self._attach(live, pid, pidfd)
+        elif pidfd is not None:
+            os.close(pidfd)
+        self._pump()
 
     def _attach(self, live: _Live, pid: int, pidfd: Optional[int]) -> None:
         live.pid, live.pidfd = pid, pidfd
@@ -168,42 +213,39 @@ class Engine:
 
     def _look(self, live: _Live) -> None:
         """Settle an attempt by its folder: over, or alive and to be watched."""
-        if live.attempt.name not in self._live:
+        if live.attempt.name not in self._live or live.pidfd is not None:
             return
         standing = settle(live.folder)
-        if standing is not Standing.ALIVE:
+        if standing is Standing.ALIVE:
+            self._attach(live, *self._find(live))
+        else:
             self._over(live, standing)
-            return
+
+    def _find(self, live: _Live) -> tuple[int, Optional[int]]:
+        """(pid, pidfd) of a live supervisor; no pidfd when it hasn't told its pid yet, or just ended."""
         start = read_record(live.folder.start)
-        pidfd = None
-        if start is not None:
-            live.pid = start["pid"]
-            with contextlib.suppress(AttributeError, OSError):
-                pidfd = os.pidfd_open(live.pid)
-        if pidfd is not None and settle(live.folder) is not Standing.ALIVE:
-            os.close(pidfd)
-            pidfd = None
-        self._attach(live, live.pid, pidfd)
+        if start is None:
+            return live.pid, None
+        pid = int(start["pid"])
+        try:
+            pidfd = os.pidfd_open(pid)
+        except (AttributeError, OSError):
+            return pid, None
+        if settle(live.folder) is Standing.ALIVE:
+            return pid, pidfd
+        os.close(pidfd)
+        return pid, None
 
     def _over(self, live: _Live, standing: Standing) -> None:
         del self._live[live.attempt.name]
-        exit_record = read_record(live.folder.exit) if standing is Standing.ENDED else None
+        record = read_record(live.folder.exit) if standing is Standing.ENDED else None
+        if record is None and standing is Standing.ENDED:
+            standing = Standing.LOST
         if standing is Standing.LOST:
-            self._sweep(live.attempt.nonce)
-        seconds = None if exit_record is None else float(exit_record["seconds"])
+            _sweep(live.attempt.nonce)
+        seconds = None if record is None else float(record["seconds"])
         self._state.close_attempt(live.attempt, standing.value, seconds)
-        self.on_end(Ending(live.attempt, standing, exit_record))
-
-    def _sweep(self, nonce: str) -> None:
-        """Kill what a lost attempt left, and see it gone, before anyone may try again."""
-        mark = b"WIDELANE_ATTEMPT=" + nonce.encode()
-        deadline = time.monotonic() + 30.0
-        while time.monotonic() < deadline:
-            left = processes.marked(mark)
-            if not left:
-                return
-            processes.signal_all(left, signal.SIGKILL)
-            time.sleep(0.01)
+        self.on_end(Ending(live.attempt, standing, record))
 
     def _stop(self, live: _Live) -> None:
         with contextlib.suppress(OSError):
@@ -211,3 +253,15 @@ class Engine:
                 signal.pidfd_send_signal(live.pidfd, signal.SIGTERM)
             elif live.pid and settle(live.folder) is Standing.ALIVE:
                 os.kill(live.pid, signal.SIGTERM)
+
+
+def _sweep(nonce: str) -> None:
+    """Kill what a lost attempt left, and see it gone, before anyone may try again."""
+    mark = b"WIDELANE_ATTEMPT=" + nonce.encode()
+    deadline = time.monotonic() + 30.0
+    while time.monotonic() < deadline:
+        left = processes.marked(mark)
+        if not left:
+            return
+        processes.signal_all(left, signal.SIGKILL)
+        time.sleep(0.01)

@@ -10,15 +10,30 @@ import os
 import selectors
 import signal
 import time
-from typing import Any, Callable
+from typing import Callable, Optional
 
 Callback = Callable[[], None]
 
 
-class Loop:
-    """One thread runs it; `post` alone may be called from others."""
+class Stop:
+    """Whether someone asked this process to stop. Made once a process, in the main thread; it outlives loops."""
 
     def __init__(self) -> None:
+        self.asked = False
+        self.wake: Optional[Callback] = None
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, self._ask)
+
+    def _ask(self, signum: int, frame: object) -> None:
+        self.asked = True
+        if self.wake is not None:
+            self.wake()
+
+
+class Loop:
+    """One thread runs it; `post` and `wake` alone may be called from others."""
+
+    def __init__(self, stop: Stop) -> None:
         self._selector = selectors.DefaultSelector()
         self._timers: list[tuple[float, int, Callback]] = []
         self._order = itertools.count()
@@ -27,6 +42,8 @@ class Loop:
         for fd in (self._wake, self._woken):
             os.set_blocking(fd, False)
         self._selector.register(self._wake, selectors.EVENT_READ, self._drain)
+        self._stop = stop
+        stop.wake = self.wake
 
     def watch(self, fd: int, callback: Callback) -> None:
         """Call back whenever `fd` is readable."""
@@ -43,26 +60,17 @@ class Loop:
     def post(self, callback: Callback) -> None:
         """Call back in the loop's thread, soon."""
         self._posted.append(callback)
+        self.wake()
+
+    def wake(self) -> None:
+        """Make another turn."""
         with contextlib.suppress(BlockingIOError):
             os.write(self._woken, b"\0")
-
-    def on_signals(self, signums: tuple[int, ...], callback: Callback) -> None:
-        """Call back, in the loop, after any of these signals."""
-
-        def handler(*_: Any) -> None:
-            self.post(callback)
-
-        for signum in signums:
-            signal.signal(signum, handler)
-        signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
 
     def run(self, turn: Callable[[], bool]) -> None:
         """Wait for events and deliver them, then call `turn`; until that says that all is done."""
         while not turn():
-            wait = None if not self._timers else max(0.0, self._timers[0][0] - time.monotonic())
-            if self._posted:
-                wait = 0.0
-            for key, _ in self._selector.select(wait):
+            for key, _ in self._selector.select(self._patience()):
                 key.data()
             while self._posted:
                 self._posted.popleft()()
@@ -72,10 +80,15 @@ class Loop:
 
     def close(self) -> None:
         """Give the descriptors back."""
-        signal.set_wakeup_fd(-1)
+        self._stop.wake = None
         self._selector.close()
         os.close(self._wake)
         os.close(self._woken)
+
+    def _patience(self) -> Optional[float]:
+        if self._posted:
+            return 0.0
+        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
 
     def _drain(self) -> None:
         with contextlib.suppress(BlockingIOError):

@@ -9,23 +9,28 @@ import platform
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .devices import Census, count
-from .spec import Spec, relative
-from .store import Store
-from .unpack import unpack
+from .spec import Spec
+from .store import Store, copy
+from .unpack import ArchiveError, unpack
 
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _DMI = Path("/sys/class/dmi/id/product_name")
 
 
-def work_folder(root: Path, spec: Spec, store: Store) -> Path:
-    """The work folder with source and inputs in it. It appears whole or not at all; one that is there is kept."""
+def make_work_folder(root: Path, spec: Spec, store: Store) -> None:
+    """Make the work folder, source and inputs in it. It appears whole or not at all; one that is there is kept.
+
+    Raises `ArchiveError` for a source or an input that can't be used.
+    """
     final = root / "work"
     if final.is_dir():
-        return final
+        return
     making = root / "work.new"
     if making.exists():
         shutil.rmtree(making)
@@ -37,11 +42,10 @@ def work_folder(root: Path, spec: Spec, store: Store) -> Path:
         unpack(archive, making, sha256)
         archive.unlink()
     for digest in spec.inputs:
-        lay(store, read_unit_record(store, digest), making)
+        fetch(store, digest, making)
     (making / spec.workdir).mkdir(parents=True, exist_ok=True)
     os.sync()
     making.rename(final)
-    return final
 
 
 def record_key(digest: str) -> str:
@@ -49,25 +53,36 @@ def record_key(digest: str) -> str:
     return f"records/{digest}.json"
 
 
-def read_unit_record(store: Store, digest: str) -> dict[str, Any]:
-    """The success record of a unit. Raises `StoreMissingError`."""
-    return json.loads(store.get(record_key(digest)))
+def fetch(store: Store, digest: str, work: Path) -> None:
+    """Put the outputs of a unit where it had made them; a file that is there with that content stays.
 
-
-def lay(store: Store, record: Mapping[str, Any], work: Path) -> None:
-    """Put the outputs of a record where the unit had made them; a file that is there with that content stays."""
+    Raises `StoreMissingError` and `ArchiveError`.
+    """
+    record: dict[str, Any] = json.loads(store.get(record_key(digest)))
     base = work.resolve()
     for output in record["outputs"]:
-        path = PurePosixPath(record.get("workdir", "")) / relative(output["path"], "record")
-        target = base / relative(str(path), "record")
+        path = PurePosixPath(record.get("workdir", "")) / output["path"]
+        target = base / path
         parent = target.parent.resolve()
-        if base != parent and base not in parent.parents:
-            raise ValueError(f"record of {record['unit']}: {path} leads outside through a link")
-        store.get_to(f"blobs/{output['sha256']}", target, output["sha256"])
+        if ".." in path.parts or (base != parent and base not in parent.parents):
+            raise ArchiveError(f"record of {digest}: {path} leads out of the work folder")
+        if not holds(target, output["sha256"], output["size"]):
+            store.get_to(f"blobs/{output['sha256']}", target, output["sha256"])
 
 
-def describe_host(spec: Spec, environ: Mapping[str, str], started: float) -> dict[str, Any]:
-    """The content of host.json, and how the slots of this host are made."""
+def holds(path: Path, sha256: str, size: int) -> bool:
+    """Whether a file is there with that content."""
+    try:
+        if path.is_symlink() or path.stat().st_size != size:
+            return False
+        with path.open("rb") as source:
+            return copy(source, None) == sha256
+    except OSError:
+        return False
+
+
+def describe_host(spec: Spec, environ: Mapping[str, str]) -> dict[str, Any]:
+    """The content of host.json. `handles` are the GPUs in CUDA's words; `clock` is for durations."""
     census = count(environ) if spec.expected_width > 0 else Census((), "no GPU is asked for")
     return {
         "lease": spec.lease,
@@ -78,9 +93,18 @@ def describe_host(spec: Spec, environ: Mapping[str, str], started: float) -> dic
         "trouble": census.trouble,
         "python": platform.python_version(),
         "executable": sys.executable,
-        "started": started,
+        "started": time.time(),
+        "clock": [boot_id(), time.monotonic()],
         "machine": machine(environ),
     }
+
+
+def boot_id() -> str:
+    """What tells one boot of this machine from another; "" where nothing does."""
+    try:
+        return _BOOT.read_text().strip()
+    except OSError:
+        return ""
 
 
 def machine(environ: Mapping[str, str]) -> dict[str, str]:

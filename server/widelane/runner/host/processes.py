@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 from pathlib import Path
+from typing import Any
+
+try:
+    import ctypes
+except ImportError:  # a Python built without libffi
+    _LIBC: Any = None
+else:
+    _LIBC = ctypes.CDLL(None)
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PROC = Path("/proc")
 
 
-def _prctl(option: int, value: int) -> bool:
-    """Whether the kernel took it (other systems and old kernels don't)."""
-    try:
-        return ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0
-    except (AttributeError, OSError):
-        return False
-
-
 def adopt_orphans() -> bool:
-    """Become the parent of every descendant that loses its own: none can get away."""
+    """Become the parent of every descendant that loses its own; False where the system can't."""
     return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent() -> bool:
-    """Be killed when the parent dies (this process only, not its children)."""
+    """Be killed when the parent dies (this process only, not its children); False where the system can't."""
     return _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def table() -> dict[int, tuple[int, int]]:
-    """Every process that isn't a zombie: pid -> (parent, session)."""
-    found: dict[int, tuple[int, int]] = {}
+def _prctl(option: int, value: int) -> bool:
+    return hasattr(_LIBC, "prctl") and int(_LIBC.prctl(option, value, 0, 0, 0)) == 0
+
+
+def table() -> dict[int, int]:
+    """Every process that isn't a zombie: pid -> parent."""
+    found: dict[int, int] = {}
     for entry in _PROC.iterdir():
         if not entry.name.isdigit():
             continue
@@ -42,15 +45,14 @@ def table() -> dict[int, tuple[int, int]]:
         except OSError:
             continue
         if fields[0] not in ("Z", "X"):
-            found[int(entry.name)] = (int(fields[1]), int(fields[3]))
+            found[int(entry.name)] = int(fields[1])
     return found
 
 
 def descendants(root: int) -> list[int]:
     """The processes below `root`."""
-    everyone = table()
     children: dict[int, list[int]] = {}
-    for pid, (parent, _) in everyone.items():
+    for pid, parent in table().items():
         children.setdefault(parent, []).append(pid)
     found: list[int] = []
     queue = [root]
@@ -62,11 +64,11 @@ def descendants(root: int) -> list[int]:
 
 
 def marked(mark: bytes) -> list[int]:
-    """The processes whose environment holds `mark`, a whole NAME=value entry."""
+    """The processes, other than this one, whose environment has the whole entry `mark` (NAME=value)."""
     found: list[int] = []
     for pid in table():
         with contextlib.suppress(OSError):
-            if mark in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+            if pid != os.getpid() and mark in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
                 found.append(pid)
     return found
 

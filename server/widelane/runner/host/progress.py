@@ -15,7 +15,7 @@ PAUSE = 0.5
 
 
 class Reporter:
-    """Writes beside the host's state at once, and to the store from a thread of its own; a failure there only costs news."""
+    """Writes beside the host's state and to the store, from a thread of its own; a failure only costs news."""
 
     def __init__(self, loop: Loop, store: Store, key: str, local: Path) -> None:
         self._loop = loop
@@ -37,6 +37,10 @@ class Reporter:
     def finish(self) -> None:
         """Write what is left and wait for it."""
         self._write()
+        self._thread.shutdown(wait=True)
+
+    def close(self) -> None:
+        """Let the thread go."""
         self._thread.shutdown(wait=True)
 
     def _write(self) -> None:

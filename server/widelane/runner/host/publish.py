@@ -13,7 +13,7 @@ from . import outputs
 from .attempt import Folder, Record, read_record
 from .prepare import record_key
 from .spec import Spec, Task
-from .store import Store, copy
+from .store import Store, StoreMissingError, copy
 
 LOG_HEAD = 4 << 20
 LOG_TAIL = 12 << 20
@@ -35,32 +35,57 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Facts:
-    """An ended attempt, as its record tells it."""
+    """An attempt that is over; `exit` is None when it was lost."""
 
-    task: Task
     folder: Folder
     n: int
     gpus: tuple[str, ...]
-    standing_lost: bool
     exit: Optional[Record]
+
+
+def persist(act: Callable[[], T], patience: float, stop: Optional[threading.Event] = None) -> T:
+    """Try again while the store fails, with growing pauses, until `patience` seconds are over or `stop` is set.
+
+    Raises `GaveUpError`; at once for a key that isn't there.
+    """
+    deadline = time.monotonic() + patience
+    halt = stop or threading.Event()
+    pause = 0.05
+    while True:
+        try:
+            return act()
+        except StoreMissingError as error:
+            raise GaveUpError(error.errno, str(error)) from error
+        except OSError as error:
+            if time.monotonic() + pause > deadline or halt.is_set():
+                raise GaveUpError(error.errno, f"the store failed: {error}") from error
+        halt.wait(pause)
+        pause = min(pause * 2, 5.0)
 
 
 class Publisher:
     """Used from worker threads; every call may be repeated."""
 
-    def __init__(self, store: Store, spec: Spec, work: Path, hostname: str) -> None:
+    def __init__(self, store: Store, spec: Spec, work: Path) -> None:
         self._store = store
         self._spec = spec
         self._cwd = work / spec.workdir
-        self._hostname = hostname
+        self.hostname = ""
+        """Goes into records."""
         self.stop = threading.Event()
         """Set to cut waits short."""
 
-    def attempt(self, facts: Facts) -> Outcome:
+    def setup(self, facts: Facts) -> Outcome:
+        """Judge the host's preparation and publish its log. Raises `GaveUpError`."""
+        self._log(facts.folder, "setup")
+        outcome = _how(facts.exit)
+        return Outcome("env_broken", f"setup: {outcome.detail}") if outcome.reason else outcome
+
+    def task(self, task: Task, facts: Facts) -> Outcome:
         """Judge an attempt and publish what it made. Raises `GaveUpError`."""
-        outcome, files = self._judge(facts)
-        log = self.log(facts.folder, f"{facts.task.name}-{facts.n}")
-        body = self._body(facts, log)
+        outcome, files = self._judge(task, facts)
+        log = self._log(facts.folder, f"{task.name}-{facts.n}")
+        body = self._body(task, facts, log)
         if not outcome.reason:
             try:
                 body["outputs"] = [self._output(path) for path in files]
@@ -68,55 +93,40 @@ class Publisher:
                 outcome = Outcome("output_missing", str(error))
         if outcome.reason:
             body.update(reason=outcome.reason, detail=outcome.detail, partial=list(files))
-            key = f"failures/{self._spec.dispatch_id}/{facts.task.digest}/{self._spec.lease}-{facts.n}.json"
+            key = f"failures/{self._spec.dispatch_id}/{task.digest}/{self._spec.lease}-{facts.n}.json"
             self.stubbornly(lambda: self._store.put(key, _json(body)))
         else:
-            self.stubbornly(lambda: self._store.put_if_absent(record_key(facts.task.digest), _json(body)))
+            self.stubbornly(lambda: self._store.put_if_absent(record_key(task.digest), _json(body)))
         return outcome
 
-    def log(self, folder: Folder, name: str) -> str:
-        """Publish a log, its middle left out when it is large; returns its key."""
+    def stubbornly(self, act: Callable[[], T]) -> T:
+        """Try again while the store fails. Raises `GaveUpError`."""
+        return persist(act, self._spec.limits.store_patience, self.stop)
+
+    def _log(self, folder: Folder, name: str) -> str:
         key = f"logs/{self._spec.lease}/{name}.log"
         self.stubbornly(lambda: self._store.put(key, clip(folder.log)))
         return key
 
-    def stubbornly(self, act: Callable[[], T]) -> T:
-        """Try again while the store fails, with growing pauses. Raises `GaveUpError`."""
-        deadline = time.monotonic() + self._spec.limits.store_patience
-        pause = 0.05
-        while True:
-            try:
-                return act()
-            except OSError as error:
-                if time.monotonic() + pause > deadline or self.stop.is_set():
-                    raise GaveUpError(error.errno, f"the store failed: {error}") from error
-                self.stop.wait(pause)
-                pause = min(pause * 2, 5.0)
-
-    def _judge(self, facts: Facts) -> tuple[Outcome, tuple[str, ...]]:
-        record = facts.exit
-        if facts.standing_lost or record is None:
-            return Outcome("lost", "the supervisor died without an exit record"), ()
-        if record.get("spawn_error"):
-            return Outcome("spawn_error", record["spawn_error"]), ()
+    def _judge(self, task: Task, facts: Facts) -> tuple[Outcome, tuple[str, ...]]:
+        """How it went, and the files it made."""
+        how = _how(facts.exit)
+        if facts.exit is None or facts.exit.get("spawn_error"):
+            return how, ()
         start = read_record(facts.folder.start) or {}
-        verdict = outputs.judge(self._cwd, facts.task.outputs, start.get("before", {}))
-        if record["signal"] is not None:
-            return Outcome("signal", f"ended by signal {record['signal']}"), verdict.files
-        if record["exit_code"] != 0:
-            return Outcome("exit", f"exit code {record['exit_code']}"), verdict.files
-        return Outcome(verdict.reason, verdict.detail), verdict.files
+        verdict = outputs.judge(self._cwd, task.outputs, start.get("before", {}))
+        return (how if how.reason else Outcome(verdict.reason, verdict.detail)), verdict.files
 
-    def _body(self, facts: Facts, log: str) -> dict[str, Any]:
+    def _body(self, task: Task, facts: Facts, log: str) -> dict[str, Any]:
         record = facts.exit or {}
         return {
-            "unit": facts.task.digest,
+            "unit": task.digest,
             "outputs": [],
             "workdir": self._spec.workdir,
             "exit_code": record.get("exit_code"),
             "signal": record.get("signal"),
             "lease": self._spec.lease,
-            "host": self._hostname,
+            "host": self.hostname,
             "gpus": list(facts.gpus),
             "started": record.get("started"),
             "ended": record.get("ended"),
@@ -139,6 +149,19 @@ class Publisher:
         if not self.stubbornly(lambda: self._store.exists(key)):
             self.stubbornly(lambda: self._store.put_file(key, file, sha256))
         return {"path": path, "sha256": sha256, "size": size}
+
+
+def _how(record: Optional[Record]) -> Outcome:
+    """What the exit record alone says."""
+    if record is None:
+        return Outcome("lost", "the supervisor died, or was told to stop, before the end")
+    if record.get("spawn_error"):
+        return Outcome("spawn_error", str(record["spawn_error"]))
+    if record["signal"] is not None:
+        return Outcome("signal", f"ended by signal {record['signal']}")
+    if record["exit_code"] != 0:
+        return Outcome("exit", f"exit code {record['exit_code']}")
+    return Outcome("")
 
 
 class _UnreadableError(Exception):

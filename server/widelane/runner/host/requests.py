@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
 
 from .attempt import Record
 from .spec import Spec, Task
@@ -48,8 +47,3 @@ class Requests:
             "env": env,
             "grace": self.spec.limits.grace,
         }
-
-
-def named(task: Optional[Task]) -> dict[str, Task]:
-    """The task by its name, when there is one."""
-    return {} if task is None else {task.name: task}

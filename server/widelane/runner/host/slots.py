@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from .spec import Gpus
 
 
-@dataclass
 class Slots:
     """`handles` are the GPUs' names for CUDA; empty for CPU slots, which count only."""
 
-    handles: tuple[str, ...]
-    cpu: int = 0
-    done: list[int] = field(default_factory=list)
-    holder: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        size = len(self.handles) or self.cpu
+    def __init__(self, handles: tuple[str, ...], cpu: int = 0) -> None:
+        size = len(handles) or cpu
+        self.handles = handles
         self.done = [0] * size
         self.holder = [""] * size
 
@@ -47,7 +40,7 @@ class Slots:
             self.holder[slot] = job
 
     def give_back(self, slots: tuple[int, ...], done: bool) -> None:
-        """Free again; `done` counts a job that ran to its end."""
+        """Free again; `done` counts a unit that ran to its end."""
         for slot in slots:
             if slot < self.size:
                 self.holder[slot] = ""
@@ -61,6 +54,5 @@ class Slots:
         """For progress.json."""
         kind = "" if self.handles else "cpu"
         return [
-            {"gpu": f"{kind}{slot}", "done": self.done[slot], "running": self.holder[slot]}
-            for slot in range(self.size)
+            {"gpu": f"{kind}{slot}", "done": self.done[slot], "running": self.holder[slot]} for slot in range(self.size)
         ]

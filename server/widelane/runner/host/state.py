@@ -132,8 +132,7 @@ class State:
             self._db.execute("commit")
 
     def close(self) -> None:
-        """Commit and close."""
-        self.commit()
+        """Close; what isn't committed is forgotten."""
         self._db.close()
 
     def _attempts(self, where: str, values: tuple[Any, ...]) -> list[Attempt]:

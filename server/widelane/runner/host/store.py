@@ -11,7 +11,7 @@ import fcntl
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
@@ -169,7 +169,7 @@ class FileStore:
         return sorted(key for key in found if key.startswith(prefix))
 
     @contextlib.contextmanager
-    def _reading(self, key: str) -> Iterator[BinaryIO]:
+    def _reading(self, key: str) -> Generator[BinaryIO, None, None]:
         path = self.root / check_key(key)
         try:
             source = path.open("rb")
@@ -179,7 +179,7 @@ class FileStore:
             yield source
 
     @contextlib.contextmanager
-    def _writing(self, key: str, fill: Callable[[BinaryIO], object]) -> Iterator[tuple[Path, Path]]:
+    def _writing(self, key: str, fill: Callable[[BinaryIO], object]) -> Generator[tuple[Path, Path], None, None]:
         """A filled and synced temporary file beside the final name, whose folder is synced afterwards."""
         final = self.root / check_key(key)
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -204,7 +204,15 @@ class FileStore:
             return True
 
 
-def copy(source: BinaryIO, target: BinaryIO | None) -> str:
+class Source(Protocol):
+    """Anything to read bytes from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes; none at the end."""
+        ...
+
+
+def copy(source: Source, target: BinaryIO | None) -> str:
     """Copy to the end (or only read, without a target) and return the SHA-256 of what passed."""
     digest = hashlib.sha256()
     while True:

@@ -11,14 +11,15 @@ import os
 import resource
 import signal
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, Optional
 
 from . import outputs, processes
 from .attempt import Folder, Record, locked, read_record, write_record
 
-_WATCHED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
+WATCHED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
+"""Blocked for life and waited for, so that none comes between two steps."""
+
 _KILL_PATIENCE = 30.0
 _RECORD_PATIENCE = 60.0
 
@@ -28,26 +29,18 @@ class SpawnError(Exception):
 
 
 def supervise(folder: Folder) -> None:
-    """Run the attempt unless it is void, was started before, or is being run."""
+    """Run the attempt unless it is void, was started before, or is being run. `WATCHED` must be blocked."""
     with locked(folder.lock) as held:
         if held is None or folder.void.exists() or folder.start.exists():
             return
         request = read_record(folder.request)
         if request is None:
             return
-        signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
-        cwd = Path(request["cwd"])
         started = time.time()
         begin = time.monotonic()
-        write_record(
-            folder.start,
-            {
-                "nonce": request["nonce"],
-                "pid": os.getpid(),
-                "started": started,
-                "before": _before(cwd, request["outputs"]),
-            },
-        )
+        before = _before(Path(request["cwd"]), request["outputs"])
+        start = {"nonce": request["nonce"], "pid": os.getpid(), "started": started, "before": before}
+        write_record(folder.start, start)
         record = _Process(folder, request).run()
         seconds = time.monotonic() - begin
         record.update(nonce=request["nonce"], started=started, ended=started + seconds, seconds=round(seconds, 6))
@@ -55,7 +48,7 @@ def supervise(folder: Folder) -> None:
 
 
 def _before(cwd: Path, patterns: list[str]) -> outputs.Marks:
-    """The folder may be missing or closed; then starting the process tells."""
+    """What is there already. A folder that is missing or closed shows when the process is started."""
     with contextlib.suppress(OSError):
         if cwd.is_dir():
             outputs.make_folders(cwd, patterns)
@@ -75,34 +68,36 @@ def _write_stubbornly(path: Path, record: Record) -> None:
             time.sleep(0.5)
 
 
-@dataclass
 class _Process:
     """The process of one attempt, and whatever descends from it."""
 
-    folder: Folder
-    request: Record
-    pid: int = 0
-    status: Optional[int] = None
-    usage: Optional[resource.struct_rusage] = None
-    childless: bool = False
-    stopped: bool = False
-    kill_at: Optional[float] = None
-    contained: bool = field(default_factory=processes.adopt_orphans)
+    def __init__(self, folder: Folder, request: Record) -> None:
+        self._folder = folder
+        self._grace = float(request["grace"])
+        self._request = request
+        self._pid = 0
+        self._status: Optional[int] = None
+        self._usage: Optional[resource.struct_rusage] = None
+        self._childless = False
+        self._stopped = False
+        self._kill_at: Optional[float] = None
+        self._contained = processes.adopt_orphans()
 
     def run(self) -> Record:
+        """Start it, see it end, and clear up; returns how it went."""
         try:
-            self.pid = _spawn(self.folder, self.request)
+            self._pid = _spawn(self._folder, self._request)
         except SpawnError as error:
             return {"exit_code": None, "signal": None, "spawn_error": str(error), "stopped": False, "leftovers": 0}
         while not self._reap():
-            self._pause(self.kill_at)
+            self._pause()
         leftovers = self._clear()
-        return {**self._how(), "stopped": self.stopped, "leftovers": leftovers}
+        return {**self._how(), "stopped": self._stopped, "leftovers": leftovers}
 
     def _how(self) -> Record:
-        status = self.status or 0
+        status = self._status or 0
         by_signal = os.WIFSIGNALED(status)
-        used = self.usage
+        used = self._usage
         return {
             "exit_code": None if by_signal else os.WEXITSTATUS(status),
             "signal": os.WTERMSIG(status) if by_signal else None,
@@ -116,44 +111,47 @@ class _Process:
             while True:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
-                    return self.status is not None
-                if pid == self.pid:
-                    self.status, self.usage = status, usage
-        self.childless = True
+                    return self._status is not None
+                if pid == self._pid:
+                    self._status, self._usage = status, usage
+        self._childless = True
         return True
 
-    def _pause(self, until: Optional[float]) -> None:
-        """Sleep until a child ends, someone asks to stop, or `until` (then kill)."""
-        if until is None:
-            told = signal.sigwaitinfo(_WATCHED)
-        else:
-            told = signal.sigtimedwait(_WATCHED, max(0.0, until - time.monotonic()))
-        if told is None:
+    def _pause(self, at_most: Optional[float] = None) -> None:
+        """Sleep until a child ends, someone asks to stop, or it is time to kill."""
+        now = time.monotonic()
+        waits = [at_most] if at_most is not None else []
+        if self._kill_at is not None:
+            waits.append(max(0.0, self._kill_at - now))
+        told = signal.sigtimedwait(WATCHED, min(waits)) if waits else signal.sigwaitinfo(WATCHED)
+        if told is not None and told.si_signo != signal.SIGCHLD and not self._stopped:
+            self._stopped = True
+            self._end_tree()
+        if self._kill_at is not None and time.monotonic() >= self._kill_at:
             processes.signal_all(self._tree(), signal.SIGKILL)
-            self.kill_at = time.monotonic() + 1.0
-        elif told.si_signo != signal.SIGCHLD and not self.stopped:
-            self.stopped = True
-            processes.signal_all(self._tree(), signal.SIGTERM)
-            self.kill_at = time.monotonic() + self.request["grace"]
+            self._kill_at = time.monotonic() + 1.0
+
+    def _end_tree(self) -> None:
+        processes.signal_all(self._tree(), signal.SIGTERM)
+        until = time.monotonic() + self._grace
+        self._kill_at = until if self._kill_at is None else min(self._kill_at, until)
 
     def _clear(self) -> int:
         """End what the process left behind; returns how many there were."""
         left = self._tree()
-        if not left:
-            return 0
-        processes.signal_all(left, signal.SIGTERM)
-        now = time.monotonic()
-        self.kill_at = min(self.kill_at or now + self.request["grace"], now + self.request["grace"])
-        give_up = self.kill_at + _KILL_PATIENCE
+        if left:
+            self._end_tree()
+        give_up = time.monotonic() + self._grace + _KILL_PATIENCE
         while self._tree() and time.monotonic() < give_up:
-            self._pause(self.kill_at if self.contained else min(self.kill_at, time.monotonic() + 0.05))
+            self._pause(None if self._contained else 0.05)
             self._reap()
         return len(left)
 
     def _tree(self) -> list[int]:
-        if self.contained:
-            return [] if self.childless else processes.descendants(os.getpid())
-        return processes.marked(b"WIDELANE_ATTEMPT=" + self.request["nonce"].encode())
+        """All that descends from the process; where orphans can't be adopted, all that carries its mark."""
+        if self._contained:
+            return [] if self._childless else processes.descendants(os.getpid())
+        return processes.marked(b"WIDELANE_ATTEMPT=" + self._request["nonce"].encode())
 
 
 def _spawn(folder: Folder, request: Record) -> int:
@@ -179,6 +177,7 @@ def _spawn(folder: Folder, request: Record) -> int:
 
 def _become(request: Record, log: int, tell: int, parent: int) -> NoReturn:
     """In the child: turn into the program."""
+    argv: list[str] = request["argv"]
     try:
         os.setsid()
         processes.die_with_parent()
@@ -191,8 +190,8 @@ def _become(request: Record, log: int, tell: int, parent: int) -> NoReturn:
         for signum in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(signum, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.execvpe(request["argv"][0], request["argv"], {**os.environ, **request["env"]})  # noqa: S606
+        os.execvpe(argv[0], argv, {**os.environ, **request["env"]})
     except (OSError, ValueError) as error:
-        os.write(tell, f"{request['argv'][0]}: {error}".encode(errors="replace"))
+        os.write(tell, f"{argv[0]}: {error}".encode(errors="replace"))
     finally:
         os._exit(127)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import os
 import shutil
@@ -11,7 +10,7 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from .store import CorruptError, copy
+from .store import copy
 
 
 class ArchiveError(ValueError):
@@ -19,12 +18,16 @@ class ArchiveError(ValueError):
 
 
 def unpack(archive: Path, into: Path, sha256: str = "") -> None:
-    """Unpack a tar.gz into a folder that is empty; `sha256` is that of the tar inside. Raises `ArchiveError`."""
+    """Unpack a tar or tar.gz into an empty folder; `sha256` is that of the tar inside a tar.gz.
+
+    Raises `ArchiveError`.
+    """
     try:
-        with gzip.open(archive, "rb") as stream:
-            if sha256 and copy(stream, None) != sha256:
-                raise CorruptError(errno.EIO, f"the tar inside doesn't have sha256 {sha256}", str(archive))
-        with tarfile.open(archive, "r:gz") as tar:
+        if sha256:
+            with gzip.open(archive, "rb") as stream:
+                if copy(stream, None) != sha256:
+                    raise ArchiveError(f"{archive.name}: the tar inside doesn't have sha256 {sha256}")
+        with tarfile.open(archive, "r:*") as tar:
             _unpack(tar, into)
     except (tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile) as error:
         raise ArchiveError(f"{archive.name}: {error}") from error

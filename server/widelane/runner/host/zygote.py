@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from .attempt import Folder
-from .supervise import supervise
+from .supervise import WATCHED, supervise
 
 PACKET = 16384
 
@@ -32,9 +32,8 @@ def serve(fd: int) -> int:
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wake, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
+    signal.signal(signal.SIGCHLD, _nothing)
     signal.set_wakeup_fd(woken)
     gc.collect()
     gc.freeze()
@@ -54,31 +53,41 @@ def serve(fd: int) -> int:
         _reap()
 
 
+def _nothing(signum: int, frame: object) -> None:
+    """A handler there must be, or the wake-up descriptor isn't written."""
+
+
 def _fork(channel: socket.socket, packet: bytes, own: tuple[int, int]) -> None:
+    path = os.fsdecode(packet)
     pid = os.fork()
     if pid == 0:
-        code = 1
-        try:
-            os.setsid()
-            signal.set_wakeup_fd(-1)
-            for signum in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
-                signal.signal(signum, signal.SIG_DFL)
-            channel.close()
-            for fd in own:
-                os.close(fd)
-            supervise(Folder(Path(os.fsdecode(packet))))
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-            raise
-        finally:
-            os._exit(code)
-    answer = json.dumps({"folder": os.fsdecode(packet), "pid": pid}).encode()
+        _be_supervisor(channel, path, own)
+    answer = json.dumps({"folder": path, "pid": pid}).encode()
     pidfd = _pidfd(pid)
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         socket.send_fds(channel, [answer], [] if pidfd is None else [pidfd])
     if pidfd is not None:
         os.close(pidfd)
+
+
+def _be_supervisor(channel: socket.socket, path: str, own: tuple[int, int]) -> None:
+    code = 1
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+        signal.set_wakeup_fd(-1)
+        for signum in WATCHED:
+            signal.signal(signum, signal.SIG_DFL)
+        os.setsid()
+        channel.close()
+        for fd in own:
+            os.close(fd)
+        supervise(Folder(Path(path)))
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        os._exit(code)
 
 
 def _reap() -> None:
@@ -96,20 +105,24 @@ def _pidfd(pid: int) -> Optional[int]:
 
 
 class Zygote:
-    """The scheduler's end."""
+    """The scheduler's end. `complaints` takes what zygote and supervisors have to say on stderr."""
 
-    def __init__(self, runner: Path) -> None:
+    def __init__(self, runner: Path, complaints: Path) -> None:
         """Start one from the runner file. Raises OSError."""
         self.channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with other:
+        with other, complaints.open("ab") as stderr:
             command = [sys.executable, "-S", "-E", "-X", "utf8", str(runner), "zygote", str(other.fileno())]
             self._process = subprocess.Popen(
-                command, pass_fds=[other.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+                command,
+                pass_fds=[other.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                start_new_session=True,
             )
-        self.channel.settimeout(30.0)
 
     def send(self, folder: Path) -> None:
-        """Hand over an attempt folder. Raises OSError when the zygote is gone or stuck."""
+        """Hand over an attempt folder. Raises OSError when the zygote is gone."""
         self.channel.send(os.fsencode(folder))
 
     def receive(self) -> Optional[tuple[str, int, Optional[int]]]:
@@ -124,7 +137,7 @@ class Zygote:
         return answer["folder"], answer["pid"], fds[0] if fds else None
 
     def close(self) -> None:
-        """Close the channel, upon which the zygote ends."""
+        """End it. Supervisors go on."""
         self.channel.close()
         self._process.kill()
         self._process.wait()
