@@ -19,6 +19,7 @@ NODE_LIMIT = 1_000_000
 
 _FIXES = (
     ("mapping values are not allowed", "Quote a text that holds `: `, or check the indentation of this line."),
+    ("scanning an alias", "Quote a text that begins with `*`."),
     ("undefined alias", "Quote a text that begins with `*`."),
     ("cannot start any token", "Indent with spaces, not tabs; quote a text that begins with @, ` or %."),
     ("did not find expected ',' or", "Close the bracket; quote a text that holds brackets, braces or commas."),
@@ -29,7 +30,8 @@ _FIXES = (
     ("invalid Unicode character escape", "Write the character itself instead of its escape."),
     ("unknown escape character", "Use single quotes, in which a backslash is an ordinary character."),
     ("another document", "Keep one document; remove the line `---`."),
-    ("anchor", "Give each anchor (`&name`) a name of its own."),
+    ("scanning an anchor", "Quote a text that begins with `&`."),
+    ("duplicate anchor", "Give each anchor (`&name`) a name of its own."),
     ("block sequence entries are not allowed", "Put the first item of the list on a line of its own."),
 )
 
@@ -81,13 +83,15 @@ def compose(sheet: Sheet) -> Node | None:
 
 
 def _syntax_problem(sheet: Sheet, error: MarkedYAMLError) -> Problem:
-    mark = error.problem_mark or error.context_mark
+    words = f"{error.context or ''} {error.problem or ''}"
+    # A quote that never closes, and a `*` that begins no alias, stand where the scanner began, not where it gave up.
+    began = any(part in words for part in ("end of stream", "scanning an alias", "scanning an anchor"))
+    mark = (error.context_mark if began else None) or error.problem_mark or error.context_mark
     line, column = (mark.line, mark.column) if mark is not None else (0, 0)
-    if "did not find" in str(error.problem) and error.context_mark is not None:
+    context = ""
+    if "did not find expected" in words and not began and error.context_mark is not None:
         context = f" in what opens in line {sheet.place(error.context_mark.line, 0)[0]}"
-    else:
-        context = ""
-    fix = next((fix for words, fix in _FIXES if words in str(error.problem)), "")
+    fix = next((fix for part, fix in _FIXES if part in words), "Check the indentation and quotes around this place.")
     return sheet.problem(line, column, "bad_yaml", f"This isn't YAML: {error.problem}{context}.", fix)
 
 

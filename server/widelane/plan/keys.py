@@ -118,7 +118,7 @@ OWN_ACCEPT = Record(
 
 ARM = Record(
     "an arm",
-    "{name: small, axes: {draw: 10}, command: python run.py --draw {draw}}",
+    '{name: small, axes: {draw: 10}, command: "python run.py --draw {draw}"}',
     {
         "name": Key(_name, "Its name, unique in the phase.", required=True),
         "axes": Key(Axes(), "As for a phase."),
@@ -153,7 +153,7 @@ SHARED_KEYS: dict[str, Key] = {
 
 PHASE = Record(
     "a phase",
-    "{name: generate, intent: lora-7b, axes: {seed: 8}, gpu_hours: 8, command: python run.py --seed {seed}}",
+    '{name: train, intent: lora-7b, axes: {seed: 8}, gpu_hours: 8, command: "python train.py --seed {seed}"}',
     {
         "name": Key(_name, "Its name, unique in the plan.", required=True, words=("id", "phase", "title")),
         "intent": Key(

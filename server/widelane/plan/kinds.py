@@ -246,8 +246,10 @@ class Exactly:
 
     def read(self, node: Node, at: Reading, path: Pointer) -> int | None:
         """The number, or None."""
-        if not isinstance(node, ScalarNode) or node.style or whole_number(str(node.value)) != self.number:
-            at.wrong(node, path, self.wanted, self.example, self.hint)
+        bare = isinstance(node, ScalarNode) and not node.style and node.tag == IMPLICIT
+        if not bare or whole_number(str(node.value)) != self.number:
+            if untagged(node, at):
+                at.wrong(node, path, self.wanted, self.example, self.hint)
             return None
         return self.number
 

@@ -31,8 +31,8 @@ class ListOf:
 
     def read(self, node: Node, at: Reading, path: Pointer) -> tuple[Any, ...] | None:
         """The items that could be read."""
-        if not isinstance(node, SequenceNode) or not untagged(node, at):
-            if node.tag == IMPLICIT:
+        if not isinstance(node, SequenceNode) or node.tag != IMPLICIT:
+            if untagged(node, at):
                 at.wrong(node, path, self.wanted, self.example, self._hint(node, path))
             return None
         nodes = cast("list[Node]", node.value)
@@ -88,8 +88,8 @@ class Record:
 
     def read(self, node: Node, at: Reading, path: Pointer) -> Any:
         """The built value, or None when a required key is missing or unreadable."""
-        if not isinstance(node, MappingNode) or not untagged(node, at):
-            if node.tag == IMPLICIT:
+        if not isinstance(node, MappingNode) or node.tag != IMPLICIT:
+            if untagged(node, at):
                 at.wrong(node, path, self.wanted, self.example)
             return None
         fields = self._fields(node, at, path)

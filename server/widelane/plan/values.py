@@ -75,8 +75,8 @@ class MapOf:
 
     def read(self, node: Node, at: Reading, path: Pointer) -> tuple[tuple[str, Any], ...] | None:
         """(name, value) pairs in the order of the text."""
-        if not isinstance(node, MappingNode) or not untagged(node, at):
-            if node.tag == IMPLICIT:
+        if not isinstance(node, MappingNode) or node.tag != IMPLICIT:
+            if untagged(node, at):
                 at.wrong(node, path, self.wanted, self.example)
             return None
         pairs: list[tuple[str, Any]] = []
@@ -149,7 +149,8 @@ class Axes:
         if len(pairs) > AXES_LIMIT:
             at.report(node, "bad_value", f"More than {AXES_LIMIT} axes.", "Join axes that only vary together.")
             return None
-        return tuple(axis for _, axis in pairs)
+        # With an axis missing, what follows would judge other work; with all missing, it would look like `none`.
+        return tuple(axis for _, axis in pairs) if len(pairs) == len(node.value) else None
 
     def schema(self) -> Schema:
         """The word none, or a JSON object."""
