@@ -11,9 +11,9 @@ from typing import Any
 try:
     import ctypes
 except ImportError:  # a Python built without libffi
-    _LIBC: Any = None
+    _libc: Any = None
 else:
-    _LIBC = ctypes.CDLL(None)
+    _libc = ctypes.CDLL(None)
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -31,7 +31,7 @@ def die_with_parent() -> bool:
 
 
 def _prctl(option: int, value: int) -> bool:
-    return hasattr(_LIBC, "prctl") and int(_LIBC.prctl(option, value, 0, 0, 0)) == 0
+    return hasattr(_libc, "prctl") and int(_libc.prctl(option, value, 0, 0, 0)) == 0
 
 
 def table() -> dict[int, int]:
