@@ -45,4 +45,3 @@ class Walked:
             attempt_id=intended.attempt_id, outcome=outcome, scope=scope, code=outcome.value, message="", **more
         )
         self.state.attempts.append(attempt)
-

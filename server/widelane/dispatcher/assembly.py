@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from widelane.lanes.registry import open_lane
+
 from widelane.config import Settings
+from widelane.dispatcher.assignment import Assignment
 from widelane.dispatcher.case import Case
 from widelane.dispatcher.edge import Edge
-from widelane.dispatcher.planning import Work
 from widelane.facts import catalog, load_intents, load_policy
 from widelane.lanes.protocol import Lane
-from widelane.lanes.registry import open_lane
 from widelane.ledger import Journal, RunState
 from widelane.ledger.events import RunRequested
 from widelane.models.plan import Plan
@@ -45,19 +46,20 @@ def make_bench(settings: Settings) -> Bench:
         policy=policy,
         intents=load_intents(settings.intents),
         lanes=settings.lanes,
-        regions=settings.regions or policy.regions,
-        quotas=None,
+        regions=settings.regions,
+        disk_gib=settings.gcp.disk_gib if settings.gcp is not None else None,
+        external_address=settings.gcp.external_address if settings.gcp is not None else True,
     )
 
 
-def work_of(run: RunState, phase_name: str) -> Work:
+def work_of(run: RunState, phase_name: str) -> Assignment:
     """One phase of a run, as work."""
     plan = plan_of(run)
     phase = next(phase for phase in plan.phases if phase.name == phase_name)
-    return Work(run=run, plan=plan, phase=phase, bench=bench_of(run), store=open_store(run.requested.store_url))
+    return Assignment(run=run, plan=plan, phase=phase, bench=bench_of(run), store=open_store(run.requested.store_url))
 
 
-def open_case(journal: Journal, run_id: str, dispatch_id: str, edge: Edge) -> tuple[Case, Work]:
+def open_case(journal: Journal, run_id: str, dispatch_id: str, edge: Edge) -> tuple[Case, Assignment]:
     """A dispatch in hand, with its work."""
     case = Case(journal, run_id, dispatch_id, edge)
     return case, work_of(case.run, case.phase.requested.name)

@@ -92,11 +92,15 @@ class Case:
         """Leave the lane's own time between two questions."""
         self.edge.pause(lane.poll_seconds / lane.clock.rate)
 
-    def trouble(self, error: LaneError | StoreError, lane: Lane) -> None:
-        """Note once that something doesn't answer, and wait, longer each time."""
+    def note(self, error: LaneError | StoreError) -> None:
+        """Note once that something doesn't answer."""
         noted = self.phase.trouble
         if noted is None or noted.code != error.code:
             self.record(Trouble(code=error.code, message=error.message, hint=error.hint))
+
+    def trouble(self, error: LaneError | StoreError, lane: Lane) -> None:
+        """Note that something doesn't answer, and wait, longer each time."""
+        self.note(error)
         self._failures += 1
         pause = lane.poll_seconds * 2.0 ** min(self._failures, 10)
         self.edge.pause(min(pause, _LONGEST_PAUSE_SECONDS) / lane.clock.rate)

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from widelane.config import Settings
-from widelane.dispatcher.edge import SystemClock
 from widelane.dispatcher.fetching import fetch_log, fetch_outputs
 from widelane.dispatcher.launching import ensure_supervisor
 from widelane.dispatcher.places import journal_path
 from widelane.dispatcher.status import status_of
 from widelane.dispatcher.submission import SimTarget, Submission
-from widelane.errors import InputError, NotFoundError, StoreError
-from widelane.facts import Catalog, Policy
+from widelane.errors import ConfigError, InputError, NotFoundError
+from widelane.lanes.clock import SystemClock
 from widelane.ledger import Journal, RunState, fold
 from widelane.ledger.events import CancelRequested, ReleaseRequested
 from widelane.models.dispatch import DispatchAnswer, RunEvent, RunStatus
@@ -29,10 +28,8 @@ _LOOKS_PER_CHECK = 20
 class Client:
     """A home's runs, as tools and command line see them."""
 
-    def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._catalog = catalog
-        self._policy = policy
 
     def submit(
         self,
@@ -50,7 +47,7 @@ class Client:
             LaneAuthError: a lane it would walk has no credentials.
             BusyError: other work runs under the same task and phase.
         """
-        submission = Submission(self._settings, self._catalog, self._policy, parsed, verdict)
+        submission = Submission(self._settings, parsed, verdict)
         with self._journal() as journal:
             answer = submission.submit(journal, phase=phase, fresh=fresh, sim=sim)
             if answer.run_id is not None:
@@ -138,7 +135,7 @@ class Client:
         """Fetch the outputs of a run, or of one phase, into a folder; the files written."""
         with self._journal() as journal:
             state = self._fold(journal, self._resolve(journal, run_id))
-        return fetch_outputs(state, self._catalog, self._policy, to, phase)
+        return fetch_outputs(state, to, phase)
 
     def log(self, run_id: str, phase: str | None = None, unit: int | None = None) -> str:
         """The log of a unit, or of everything that failed when none is named; "" when there is none."""
@@ -190,5 +187,5 @@ class _Opened:
 def _store_of(state: RunState) -> Store | None:
     try:
         return open_store(state.requested.store_url)
-    except StoreError:
-        return None
+    except ConfigError:
+        return None  # another version opened it; the journal alone still tells how the run stands

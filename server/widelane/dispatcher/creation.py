@@ -14,94 +14,137 @@ from widelane.lanes.protocol import Granted, Lane, Machine, MachineState, Pendin
 from widelane.ledger import AttemptState
 from widelane.ledger.events import AttemptAccepted, AttemptFailed, BackendSelected
 from widelane.models.attempt import Failure, Outcome, Scope
+from widelane.store import read_finished
 
 _FIRST_REPORT_SECONDS = 900
 """How long a machine may run before its host has counted its devices; drivers load in the first minutes."""
 
 
-def create(case: Case, lane: Lane, attempt: AttemptState, *, fresh: bool) -> None:
-    """Record how the attempt's create ended. `fresh`: it was never sent, so there is nothing to look for first."""
-    progress: Progress | None = None if fresh else _look(case, lane, attempt)
-    while True:
-        case.refresh()
-        if case.run.cancelled:
-            progress = Failure(outcome=Outcome.CANCELLED, scope=Scope.LANE, code="cancelled", message="cancelled")
-        elif progress is None:
+class Creation:
+    """One create, from its intent to its end. `fresh`: it was never sent, so there is nothing to look for first."""
+
+    def __init__(self, case: Case, lane: Lane, attempt: AttemptState, *, fresh: bool) -> None:
+        self._case = case
+        self._lane = lane
+        self._id = attempt.intended.attempt_id
+        self._given = attempt
+        self._sent = not fresh
+
+    @property
+    def _attempt(self) -> AttemptState:
+        """The attempt as the journal has it now."""
+        return self._case.run.attempt(self._id) or self._given
+
+    def run(self) -> None:
+        """Return when the journal says how the create ended."""
+        progress = self._look() if self._sent else self._ask()
+        while not self._settled(progress):
+            self._case.wait(self._lane)
+            self._case.refresh()
+            progress = _CANCELLED if self._case.run.cancelled else self._ask()
+
+    def _look(self) -> Progress | None:
+        """What a create that may have been sent left behind; None: nothing that the lane or the store shows."""
+        attempt = self._attempt
+        while True:
             try:
-                progress = _ask(case, lane, attempt)
-            except LaneAuthError as error:
-                if fresh:
-                    _never_sent(case, attempt, error)
-                    return
-                case.trouble(error, lane)
+                # Absence is asked for first: a machine that is gone has written everything it ever will.
+                machine = self._lane.find(attempt.intended.name, attempt.intended.zone)
+                finished = read_finished(self._case.store, self._id)
+                break
             except Passing as error:
-                case.trouble(error, lane)
-            fresh = False
-        if isinstance(progress, Granted):
-            _selected(case, lane, attempt, progress.machine)
-            return
-        if isinstance(progress, Failure) and progress.outcome_known:
-            _failed(case, lane, attempt, progress)
-            return
-        if isinstance(progress, Pending) and (attempt.operation, attempt.queued) != (progress.operation, progress.queued):
-            case.record(
-                AttemptAccepted(
-                    attempt_id=attempt.intended.attempt_id, operation=progress.operation, queued=progress.queued
-                )
-            )
-            attempt = _again(case, attempt)
-        overdue = lane.clock.now() >= datetime.fromisoformat(attempt.intended.deadline)
-        if overdue and isinstance(progress, Pending):
-            _failed(case, lane, attempt, _expired(attempt))
-            return
-        case.wait(lane)
-        progress = None
+                self._case.trouble(error, self._lane)
+        if machine is not None:
+            return _from_machine(attempt, machine)
+        return Granted(_gone_machine(attempt)) if finished is not None else None
 
-
-def _again(case: Case, attempt: AttemptState) -> AttemptState:
-    """The attempt as it stands after a new event was folded in."""
-    return case.run.attempt(attempt.intended.attempt_id) or attempt
-
-
-def _look(case: Case, lane: Lane, attempt: AttemptState) -> Progress | None:
-    """What a create that may have been sent left behind; None: nothing that the lane or the store shows."""
-    while True:
+    def _ask(self) -> Progress | None:
+        """One question: the create, sent with the same request id each time, or how it stands. None: no answer."""
         try:
-            finished = case.store.read_finished(attempt.intended.attempt_id)
-            machine = lane.find(attempt.intended.name, attempt.intended.zone)
-            break
+            return self._answer()
+        except LaneAuthError as error:
+            if not self._sent:
+                return _no_credentials(error)
+            self._case.trouble(error, self._lane)
         except Passing as error:
-            case.trouble(error, lane)
-    if machine is not None:
-        return _from_machine(attempt, machine)
-    if finished is not None:
-        return Granted(_gone_machine(attempt))
-    return None
+            self._case.trouble(error, self._lane)
+        self._sent = True
+        return None
+
+    def _answer(self) -> Progress | None:
+        attempt = self._attempt
+        launch = self._case.launch(attempt)
+        if attempt.operation:
+            return self._lane.poll(launch, attempt.operation)
+        progress = self._lane.create(launch)
+        self._sent = True
+        if isinstance(progress, Failure) and not progress.outcome_known:
+            machine = self._lane.find(launch.name, launch.zone)
+            return progress if machine is None else _from_machine(attempt, machine)
+        return progress
+
+    def _settled(self, progress: Progress | None) -> bool:
+        """Write down what the answer settles; whether that is how the create ended."""
+        attempt = self._attempt
+        if isinstance(progress, Granted):
+            self._selected(progress.machine)
+            return True
+        if isinstance(progress, Failure) and progress.outcome_known:
+            self._failed(progress)
+            return True
+        if isinstance(progress, Pending):
+            self._accepted(progress)
+            if self._lane.clock.now() >= datetime.fromisoformat(attempt.intended.deadline):
+                self._failed(_expired(self._attempt))
+                return True
+        return False
+
+    def _accepted(self, pending: Pending) -> None:
+        attempt = self._attempt
+        if (attempt.operation or "", attempt.queued) != (pending.operation, pending.queued):
+            self._case.record(AttemptAccepted(attempt_id=self._id, operation=pending.operation, queued=pending.queued))
+
+    def _selected(self, machine: Machine) -> None:
+        rung = self._attempt.rung
+        asked, made = (rung.machine_type, rung.provisioning_model), (machine.machine_type, machine.provisioning_model)
+        if asked != made:
+            message = f"asked for {' '.join(asked)}, the service made {' '.join(made)}"
+            self._failed(Failure(outcome=Outcome.CONFIG, scope=Scope.RUNG, code="realized_mismatch", message=message))
+            return
+        requested = self._case.phase.requested.requested_width
+        degraded = rung.width < requested
+        walk = self._case.phase.walks[-1]
+        report_by = self._lane.clock.now() + timedelta(seconds=_FIRST_REPORT_SECONDS)
+        self._case.record(
+            BackendSelected(
+                attempt_id=self._id,
+                requested_width=requested,
+                realized_width=rung.width,
+                degraded=degraded,
+                lane=rung.lane,
+                machine_type=machine.machine_type,
+                provisioning_model=machine.provisioning_model,
+                zone=machine.zone,
+                reason="degraded: wider rungs had no machine" if degraded else "granted",
+                evidence=tuple(a.intended.attempt_id for a in walk.attempts if a.failed is not None),
+                report_by=report_by.isoformat(),
+            )
+        )
+
+    def _failed(self, failure: Failure) -> None:
+        """Make sure that nothing of the attempt is left, and only then say that it failed."""
+        if self._sent:
+            make_gone(self._case, self._lane, self._attempt)
+        self._case.record(AttemptFailed(attempt_id=self._id, **failure.model_dump(exclude={"outcome_known"})))
 
 
-def _gone_machine(attempt: AttemptState) -> Machine:
-    """A machine that did its work and deleted itself before anybody here looked."""
-    rung = attempt.rung
-    return Machine(
-        name=attempt.intended.name,
-        zone=attempt.intended.zone,
-        id="",
-        state=MachineState.STOPPED,
-        machine_type=rung.machine_type,
-        provisioning_model=rung.provisioning_model,
-        attempt_id=attempt.intended.attempt_id,
-        labels={},
-    )
+_CANCELLED = Failure(outcome=Outcome.CANCELLED, scope=Scope.LANE, code="cancelled", message="cancelled")
 
 
 def _from_machine(attempt: AttemptState, machine: Machine) -> Progress | None:
     if machine.attempt_id != attempt.intended.attempt_id:
-        return Failure(
-            outcome=Outcome.CONFLICT,
-            scope=Scope.INSTANCE,
-            code="name_taken",
-            message=f"{machine.name} exists and isn't of this attempt",
-        )
+        message = f"{machine.name} exists and isn't of this attempt"
+        return Failure(outcome=Outcome.CONFLICT, scope=Scope.INSTANCE, code="name_taken", message=message)
     if machine.state is MachineState.RUNNING:
         return Granted(machine)
     if machine.state in (MachineState.QUEUED, MachineState.STARTING) and attempt.operation is None:
@@ -109,79 +152,23 @@ def _from_machine(attempt: AttemptState, machine: Machine) -> Progress | None:
     return None
 
 
-def _ask(case: Case, lane: Lane, attempt: AttemptState) -> Progress | None:
-    """One question to the lane: the create, sent with the same request id each time, or how it stands."""
-    launch = case.launch(attempt)
-    if attempt.operation:
-        return lane.poll(launch, attempt.operation)
-    progress = lane.create(launch)
-    if isinstance(progress, Failure) and not progress.outcome_known:
-        machine = lane.find(launch.name, launch.zone)
-        return progress if machine is None else _from_machine(attempt, machine)
-    return progress
-
-
-def _selected(case: Case, lane: Lane, attempt: AttemptState, machine: Machine) -> None:
-    rung, intended = attempt.rung, attempt.intended
-    if (machine.machine_type, machine.provisioning_model) != (rung.machine_type, rung.provisioning_model):
-        got = f"{machine.machine_type} {machine.provisioning_model}"
-        message = f"asked for {rung.machine_type} {rung.provisioning_model}, the service made {got}"
-        _failed(
-            case,
-            lane,
-            attempt,
-            Failure(outcome=Outcome.CONFIG, scope=Scope.RUNG, code="realized_mismatch", message=message),
-        )
-        return
-    walk = case.phase.walks[-1]
-    requested = case.phase.requested.requested_width
-    degraded = rung.width < requested
-    case.record(
-        BackendSelected(
-            attempt_id=intended.attempt_id,
-            requested_width=requested,
-            realized_width=rung.width,
-            degraded=degraded,
-            lane=rung.lane,
-            machine_type=machine.machine_type,
-            provisioning_model=machine.provisioning_model,
-            zone=machine.zone,
-            reason="degraded: wider rungs had no machine" if degraded else "granted",
-            evidence=tuple(a.intended.attempt_id for a in walk.attempts if a.failed is not None),
-            report_by=(lane.clock.now() + timedelta(seconds=_FIRST_REPORT_SECONDS)).isoformat(),
-        )
+def _gone_machine(attempt: AttemptState) -> Machine:
+    """A machine that did its work and deleted itself before anybody here looked."""
+    return Machine(
+        name=attempt.intended.name,
+        zone=attempt.intended.zone,
+        id="",
+        state=MachineState.STOPPED,
+        machine_type=attempt.rung.machine_type,
+        provisioning_model=attempt.rung.provisioning_model,
+        attempt_id=attempt.intended.attempt_id,
+        labels={},
     )
 
 
-def _never_sent(case: Case, attempt: AttemptState, error: LaneAuthError) -> None:
-    """The first create had no credentials to go with: there is nothing to clean up, and nobody to ask."""
-    case.record(
-        AttemptFailed(
-            attempt_id=attempt.intended.attempt_id,
-            outcome=Outcome.PERMISSION,
-            scope=Scope.PROJECT,
-            code=error.code,
-            message=error.message,
-            hint=error.hint,
-        )
-    )
-
-
-def _failed(case: Case, lane: Lane, attempt: AttemptState, failure: Failure) -> None:
-    """Make sure that nothing of the attempt is left, and only then say that it failed."""
-    make_gone(case, lane, attempt)
-    case.record(
-        AttemptFailed(
-            attempt_id=attempt.intended.attempt_id,
-            outcome=failure.outcome,
-            scope=failure.scope,
-            code=failure.code,
-            message=failure.message,
-            body=failure.body,
-            metric=failure.metric,
-            zones_hint=failure.zones_hint,
-            hint=failure.hint,
-        )
+def _no_credentials(error: LaneAuthError) -> Failure:
+    return Failure(
+        outcome=Outcome.PERMISSION, scope=Scope.PROJECT, code=error.code, message=error.message, hint=error.hint
     )
 
 

@@ -7,27 +7,13 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from widelane.lanes.protocol import Lane
 from widelane.ledger.events import RunRequested
 
 OpenLane = Callable[[str, RunRequested], Lane]
 """Opens the lane of that name with the settings of a run's request."""
-
-
-class SystemClock:
-    """The machine's own clock."""
-
-    rate = 1.0
-
-    def now(self) -> datetime:
-        """The time in UTC."""
-        return datetime.now(UTC)
-
-    def elapsed(self) -> float:
-        """Seconds since the machine started."""
-        return time.monotonic()
 
 
 def new_run_id(now: datetime) -> str:

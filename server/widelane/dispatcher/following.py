@@ -9,6 +9,7 @@ from widelane.lanes.protocol import Lane, MachineState
 from widelane.ledger import AttemptState
 from widelane.ledger.events import LeaseFinished, LeaseLost, WidthRealized
 from widelane.models.attempt import Outcome
+from widelane.store import read_finished, read_host
 
 _FENCE_SLACK = 0.98
 """The service may end a machine a little before its fence."""
@@ -48,7 +49,7 @@ def _look(case: Case, lane: Lane, attempt: AttemptState) -> bool:
 
 
 def _count(case: Case, attempt: AttemptState) -> None:
-    host = case.store.read_host(attempt.intended.attempt_id)
+    host = read_host(case.store, attempt.intended.attempt_id)
     if host is None:
         return
     case.record(
@@ -56,13 +57,13 @@ def _count(case: Case, attempt: AttemptState) -> None:
             attempt_id=attempt.intended.attempt_id,
             realized_width=host.count,
             expected_width=attempt.rung.width,
-            devices=tuple(host.devices),
+            devices=tuple(gpu.uuid for gpu in host.gpus),
         )
     )
 
 
 def _finished(case: Case, attempt: AttemptState) -> bool:
-    finished = case.store.read_finished(attempt.intended.attempt_id)
+    finished = read_finished(case.store, attempt.intended.attempt_id)
     if finished is None:
         return False
     case.record(

@@ -12,11 +12,6 @@ from widelane.router import UnitList
 SPEC_VERSION = 1
 
 
-def spec_key(dispatch_id: str, attempt_id: str) -> str:
-    """Where in the store the unit list of an attempt stands."""
-    return f"specs/{dispatch_id}/{attempt_id}.json"
-
-
 def make_spec(
     run: RunState, requested: RequestedPhase, phase: Phase, units: UnitList, inputs: tuple[str, ...]
 ) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from widelane.errors import StoreError
 from widelane.ledger import AttemptState, PhaseState, RunState, WalkState
 from widelane.models.attempt import AttemptRow, Outcome
 from widelane.models.dispatch import GpuProgress, PhaseStatus, RunStatus, UnitCounts
-from widelane.store import Store
+from widelane.store import Store, read_progress
 
 _BODY_SHOWN = 400
 
@@ -78,18 +78,15 @@ def _units(
     if attempt is None or store is None:
         return counts, ()
     try:
-        progress = store.read_progress(attempt.intended.attempt_id)
+        progress = read_progress(store, attempt.intended.attempt_id)
     except StoreError:
         return counts, ()
     if progress is None:
         return counts, ()
-    gpus = tuple(GpuProgress(gpu=gpu.gpu, done=gpu.done, running=gpu.running) for gpu in progress.gpus)
-    return (
-        UnitCounts(
-            total=progress.total, succeeded=progress.succeeded, failed=progress.failed, running=progress.running
-        ),
-        gpus,
+    shown = UnitCounts(
+        total=progress.total, succeeded=progress.succeeded, failed=progress.failed, running=progress.running
     )
+    return shown, progress.gpus
 
 
 def _rows(walk: WalkState) -> list[AttemptRow]:

@@ -1,6 +1,7 @@
 """The one process of a home that walks, follows and lets go.
 
-It is started on demand, holds the home's lock for life, keeps one thread a live dispatch, and leaves when no run is live.
+It is started on demand, holds the home's lock for life, keeps one thread a live dispatch, and leaves when no run is
+live.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import anyio
 from anyio import CapacityLimiter, to_thread
 
 from widelane.dispatcher.assembly import after_of, open_case, system_edge
-from widelane.dispatcher.edge import Edge, SystemClock
+from widelane.dispatcher.edge import Edge
 from widelane.dispatcher.locking import hold
-from widelane.dispatcher.places import journal_path, lock_path
+from widelane.dispatcher.places import journal_path, lock_path, log_path
 from widelane.dispatcher.schedule import due, run_end, settled
 from widelane.dispatcher.worker import Worker
 from widelane.errors import BusyError
+from widelane.lanes.clock import SystemClock
 from widelane.ledger import Journal, RunState, fold
 from widelane.ledger.events import Trouble
 
@@ -101,8 +103,9 @@ class Supervisor:
         except Exception as error:  # noqa: BLE001 - one dispatch's fault must not take the others' supervisor along
             _log.exception("dispatch %s can't go on", dispatch_id)
             self._failed.add(dispatch_id)
-            message = f"{type(error).__name__}: {error}"
-            journal.append(run_id, Trouble(code="internal", message=message[:1000], hint="see supervisor.log"), dispatch_id)
+            message = f"{type(error).__name__}: {error}"[:1000]
+            trouble = Trouble(code="internal", message=message, hint=f"see {log_path(self._home)}")
+            journal.append(run_id, trouble, dispatch_id)
         finally:
             journal.close()
 

@@ -1,8 +1,8 @@
 """What a walk does next: a pure function of the frozen ladder and of what was tried in it.
 
-The table of outcomes is that of the design: capacity tries the next zone (those that the answer names first) and then the
-next rung; a lost queue request goes to the next rung; quota closes every rung that the same metric denies; permission and
-config drop their zone or rung and stop the walk when they reach further; unknown stops it.
+Capacity tries the next zone (those that the answer names first) and then the next rung; a lost queue request goes to
+the next rung; quota closes every rung that the same metric denies; permission and config drop their zone or rung and
+stop the walk when they reach further; unknown stops it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from widelane.models.plan import ProvisioningModel
 from widelane.models.quota import Admits
 from widelane.models.verdict import Rung
 
-EXHAUSTION = frozenset({Outcome.CAPACITY, Outcome.QUOTA, Outcome.QUEUE_EXPIRED, Outcome.QUEUE_VANISHED, Outcome.PREEMPTED})
-"""Outcomes that count as evidence for a paid lane."""
-CHARGED = frozenset({Outcome.GRANTED, Outcome.CAPACITY, Outcome.QUEUE_EXPIRED, Outcome.QUEUE_VANISHED, Outcome.PREEMPTED})
-"""Outcomes that make a walk cost its unit of the day's budget."""
 _QUEUE = frozenset({Outcome.QUEUE_EXPIRED, Outcome.QUEUE_VANISHED})
+EXHAUSTION = _QUEUE | {Outcome.CAPACITY, Outcome.QUOTA, Outcome.PREEMPTED}
+"""Outcomes that count as evidence for a paid lane."""
+CHARGED = _QUEUE | {Outcome.GRANTED, Outcome.CAPACITY, Outcome.PREEMPTED}
+"""Outcomes that make a walk cost its unit of the day's budget."""
 _REPEATABLE = frozenset({Outcome.TRANSIENT, Outcome.CONFLICT})
 _REFUSED = frozenset({Outcome.PERMISSION, Outcome.CONFIG})
 _SHORTEST_WAIT_SECONDS = 90
@@ -136,7 +136,7 @@ def _closes(attempt: AttemptState) -> bool:
 
 
 def _quota_reaches(attempt: AttemptState, rung: Rung, rules: WalkRules) -> bool:
-    """Whether a quota refusal of this attempt says no to that rung too: it needs as much of the same metric, or more."""
+    """Whether a quota refusal of this attempt says no to that rung too: it needs as much of the metric, or more."""
     failed = attempt.failed
     if failed is None or failed.outcome is not Outcome.QUOTA or not failed.metric or rung.lane != attempt.rung.lane:
         return False

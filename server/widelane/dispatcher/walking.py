@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from widelane.dispatcher.assignment import Assignment
 from widelane.dispatcher.case import Case, Passing
-from widelane.dispatcher.planning import Work
 from widelane.dispatcher.walk import CHARGED, End, WalkRules
 from widelane.ledger import AttemptState, fold
 from widelane.ledger.events import WalkStarted
@@ -19,7 +19,7 @@ _FREE_LANES = frozenset({"local"})
 """Lanes whose walks cost nothing of the day's budget."""
 
 
-def begin_walk(case: Case, work: Work, reason: str) -> End | None:
+def begin_walk(case: Case, work: Assignment, reason: str) -> End | None:
     """Freeze a ladder with quotas as they are now and record the walk; an End when the budgets say no."""
     ladder = case.phase.requested.verdict.ladder
     if not ladder:
@@ -36,13 +36,11 @@ def begin_walk(case: Case, work: Work, reason: str) -> End | None:
         if snapshot is not None:
             taken_at = snapshot.taken_at
             ladder = admit(ladder, snapshot, work.bench, pending=_pending(case))
-    case.record(
-        WalkStarted(number=len(case.phase.walks) + 1, ladder=ladder, quota_taken_at=taken_at, reason=reason)
-    )
+    case.record(WalkStarted(number=len(case.phase.walks) + 1, ladder=ladder, quota_taken_at=taken_at, reason=reason))
     return None
 
 
-def rules_of(case: Case, work: Work) -> WalkRules:
+def rules_of(case: Case, work: Assignment) -> WalkRules:
     """The policy as the walk needs it."""
     policy = work.policy
     return WalkRules(
@@ -79,7 +77,7 @@ def _pending(case: Case) -> tuple[Rung, ...]:
     return tuple(rungs)
 
 
-def _over_budget(case: Case, work: Work, ladder: tuple[Rung, ...]) -> End | None:
+def _over_budget(case: Case, work: Assignment, ladder: tuple[Rung, ...]) -> End | None:
     """An End when preemptions or the day's walks are used up."""
     rewalks = len(case.phase.walks)
     if rewalks > work.policy.preemption_rewalks:
@@ -118,5 +116,3 @@ def _runs_that_share(case: Case) -> tuple[str, ...]:
     if requested.task is not None:
         return case.journal.runs_of_task(requested.task)
     return case.journal.runs_with_key(requested.run_key)
-
-

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from widelane.dispatcher.assignment import Assignment
 from widelane.dispatcher.case import Case
-from widelane.dispatcher.creation import create
+from widelane.dispatcher.creation import Creation
 from widelane.dispatcher.following import follow
 from widelane.dispatcher.letting_go import release
-from widelane.dispatcher.planning import Work
 from widelane.dispatcher.walk import End, Skip, Try, next_step
 from widelane.dispatcher.walking import begin_walk, rules_of
 from widelane.errors import InputError, LaneAuthError
@@ -31,7 +31,7 @@ _RELEASED_BY_US = frozenset({Outcome.CANCELLED, Outcome.WORKLOAD, Outcome.CONFIG
 class Worker:
     """One dispatch at work."""
 
-    def __init__(self, case: Case, work: Work) -> None:
+    def __init__(self, case: Case, work: Assignment) -> None:
         self._case = case
         self._work = work
 
@@ -61,7 +61,7 @@ class Worker:
             self._go_on()
 
     def _start(self) -> None:
-        total, done = self._work.count_done(None)
+        total, done = self._work.count_done()
         self._case.record(PhaseStarted(units=total, already_done=done))
 
     def _all_done(self) -> bool:
@@ -140,7 +140,7 @@ class Worker:
         case = self._case
         lane = self._lane_of(attempt)
         if attempt.selected is None:
-            create(case, lane, attempt, fresh=fresh)
+            Creation(case, lane, attempt, fresh=fresh).run()
         elif attempt.finished is None and attempt.lost is None:
             self._work.keep_shards(attempt.rung.width)
             follow(case, lane, attempt)
@@ -160,13 +160,9 @@ class Worker:
                 pause = min(pause * 2, 60.0)
 
     def _end(self, state: DispatchState, reason: str, hint: str = "") -> None:
-        total, done = self._work.count_done(None)
+        total, done = self._work.count_done()
         last = self._case.phase.attempts[-1] if self._case.phase.attempts else None
         failed = last.finished.failed if last is not None and last.finished is not None else 0
         self._case.record(
-            PhaseEnded(
-                state=state.value, reason=reason, hint=hint, total=total or 0, succeeded=done, failed=failed
-            )
+            PhaseEnded(state=state.value, reason=reason, hint=hint, total=total or 0, succeeded=done, failed=failed)
         )
-
-

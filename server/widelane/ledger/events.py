@@ -104,7 +104,7 @@ class RungSkipped(Frozen):
 
 
 class AttemptIntended(Frozen):
-    """A create is about to be sent. `sent_at` and `deadline` (it must be decided by then) are times of the lane's clock."""
+    """A create is about to be sent; it must be decided by `deadline`. Times are of the lane's clock."""
 
     kind: Literal["attempt_intended"] = "attempt_intended"
     attempt_id: str

@@ -7,23 +7,30 @@ import json
 import os
 from dataclasses import dataclass
 
-from widelane.dispatcher.spec import for_attempt, make_spec, spec_key
+from widelane.dispatcher.spec import for_attempt, make_spec
+from widelane.errors import NotFoundError
 from widelane.facts import Policy
 from widelane.ledger import RunState
+from widelane.ledger.events import RequestedPhase
 from widelane.models.plan import Phase, Plan
-from widelane.router import UnitList, UnitSalt, fence_seconds, make_units, static_shards
-from widelane.store import Store
+from widelane.router import Bench, UnitList, UnitSalt, fence_seconds, make_units, static_shards
+from widelane.store import Store, unit_records, write_spec
 
 
 @dataclass(slots=True)
-class Work:
+class Assignment:
     """One phase of a run, as work. Asks the store each time; remembers only what can't change."""
 
     run: RunState
     plan: Plan
     phase: Phase
-    policy: Policy
+    bench: Bench
     store: Store
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the run."""
+        return self.bench.policy
 
     def units(self, width: int | None = None) -> UnitList | None:
         """The units; None while a static split waits for its first lease and no `width` is given."""
@@ -42,7 +49,7 @@ class Work:
         if units is None:
             return None, 0
         digests = [unit.digest for unit in units.units]
-        return len(digests), len(self.store.unit_records(digests))
+        return len(digests), len(unit_records(self.store, digests))
 
     def complete(self) -> bool:
         """Whether every unit and the merge have a record."""
@@ -50,7 +57,7 @@ class Work:
         if units is None:
             return False
         digests = self.digests(units)
-        return len(self.store.unit_records(digests)) == len(digests)
+        return len(unit_records(self.store, digests)) == len(digests)
 
     def digests(self, units: UnitList) -> list[str]:
         """Digests of everything that gets a record, the merge last."""
@@ -67,11 +74,9 @@ class Work:
         units = self.units(width)
         assert units is not None, "a width was given"
         requested = self._requested()
-        key = spec_key(requested.dispatch_id, attempt_id)
         spec = make_spec(self.run, requested, self.phase, units, self._input_records())
         spec = for_attempt(spec, attempt_id, width, cpu_slots=os.cpu_count() or 1)
-        self.store.put(key, json.dumps(spec, separators=(",", ":")).encode())
-        return key
+        return write_spec(self.store, requested.dispatch_id, attempt_id, spec)
 
     def fence_seconds(self, width: int) -> int:
         """The server-side run limit of a machine of that width."""
@@ -82,7 +87,7 @@ class Work:
         needed = self.phase.needs.disk_gib
         return None if needed is None else int(-(-needed // 1))
 
-    def _requested(self):  # noqa: ANN202
+    def _requested(self) -> RequestedPhase:
         requested = self.run.phase_named(self.phase.name)
         assert requested is not None, "a dispatch is of a phase of its run"
         return requested.requested
@@ -94,9 +99,9 @@ class Work:
             generation=self.run.requested.generation,
         )
 
-    def _before(self) -> list[Work]:
+    def _before(self) -> list[Assignment]:
         phases = {phase.name: phase for phase in self.plan.phases}
-        return [Work(self.run, self.plan, phases[name], self.policy, self.store) for name in self.phase.after]
+        return [Assignment(self.run, self.plan, phases[name], self.bench, self.store) for name in self.phase.after]
 
     def _input_records(self) -> tuple[str, ...]:
         """Digests of every record of the phases before."""
@@ -111,7 +116,7 @@ class Work:
         digests: list[str] = []
         for work in self._before():
             units = work.units()
-            records = self.store.unit_records(work.digests(units)) if units is not None else {}
+            records = unit_records(self.store, work.digests(units)) if units is not None else {}
             outputs = sorted((output.path, output.sha256) for record in records.values() for output in record.outputs)
             digests.append(hashlib.sha256(json.dumps(outputs).encode()).hexdigest())
         return tuple(digests)
@@ -120,5 +125,8 @@ class Work:
         return f"shards/{self._requested().dispatch_key}{self.run.requested.generation}.json"
 
     def _kept_shards(self) -> int | None:
-        data = self.store.get_if_present(self._shards_key())
-        return None if data is None else int(json.loads(data)["shards"])
+        try:
+            data = self.store.get(self._shards_key())
+        except NotFoundError:
+            return None
+        return int(json.loads(data)["shards"])
