@@ -10,9 +10,9 @@ import pytest
 
 from tests.fakes.compute_wire import Said, Wire, compute_wire
 from tests.fakes.launches import SetClock, launch, rung
+from widelane.config import GcpSettings
 from widelane.errors import LaneAuthError, LaneUnknownError
 from widelane.lanes.gcp.lane import GcpLane
-from widelane.lanes.gcp.site import Site
 from widelane.lanes.protocol import Granted, Machine, MachineState, Pending
 from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.models.plan import ProvisioningModel
@@ -37,7 +37,7 @@ def clock() -> SetClock:
 
 @pytest.fixture
 def lane(wire: Wire, clock: SetClock) -> Iterator[GcpLane]:
-    made = GcpLane(Site(project="test-project", endpoint=wire.url), clock, zones=("us-central1-a",))
+    made = GcpLane(GcpSettings(project="test-project", endpoint=wire.url), clock, zones=("us-central1-a",))
     yield made
     made.close()
 
@@ -110,7 +110,7 @@ def test_a_lost_answer_leaves_the_outcome_unknown_and_is_not_repeated(wire: Wire
 def test_nothing_listening_leaves_the_outcome_unknown(clock: SetClock) -> None:
     with compute_wire() as closed:
         url = closed.url
-    failure = GcpLane(Site(project="p", endpoint=url), clock).create(launch())
+    failure = GcpLane(GcpSettings(project="p", endpoint=url), clock).create(launch())
     assert isinstance(failure, Failure)
     assert (failure.outcome, failure.code, failure.outcome_known) == (Outcome.TRANSIENT, "ConnectionError", False)
 

@@ -12,14 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.launches import launch, rung
+from widelane.config import GcpSettings
 from widelane.lanes.gcp.bodies import insert_body, label_value, request_id
-from widelane.lanes.gcp.site import Site
+from widelane.lanes.gcp.defaults import disk_type
 from widelane.lanes.gcp.startup import Startup, startup
 from widelane.lanes.protocol import Launch
 from widelane.models.plan import ProvisioningModel
 
 PAPERS = Startup("#!start-up script", "# bootstrap")
-SITE = Site(project="test-project")
+SITE = GcpSettings(project="test-project")
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "gcp"
 MODELS = {
     "flex": ProvisioningModel.FLEX_START,
@@ -71,7 +72,7 @@ rungs = st.builds(
     st.sampled_from(list(ProvisioningModel)),
 )
 sites = st.builds(
-    Site,
+    GcpSettings,
     project=st.just("test-project"),
     network=st.sampled_from(["default", "projects/host/global/networks/shared"]),
     subnetwork=st.sampled_from(["", "sub"]),
@@ -96,7 +97,7 @@ changes = st.fixed_dictionaries(
 
 
 @given(change=changes, site=sites)
-def test_no_create_is_without_our_labels_a_fence_and_a_request_id(change: dict[str, Any], site: Site) -> None:
+def test_no_create_is_without_our_labels_a_fence_and_a_request_id(change: dict[str, Any], site: GcpSettings) -> None:
     sent = launch(**change)
     body = insert_body(sent, site, PAPERS)
     assert body["labels"]["widelane"] == "1"
@@ -123,9 +124,9 @@ def test_a_request_id_that_the_service_would_not_honour_is_refused(bad: str) -> 
 
 
 def test_hyperdisk_goes_with_the_families_that_take_nothing_else() -> None:
-    assert SITE.disk_type_for("a4-highgpu-8g") == "hyperdisk-balanced"
-    assert SITE.disk_type_for("a2-ultragpu-8g") == "pd-balanced"
-    assert Site(project="p", disk_type="pd-ssd").disk_type_for("a4-highgpu-8g") == "pd-ssd"
+    assert disk_type(SITE, "a4-highgpu-8g") == "hyperdisk-balanced"
+    assert disk_type(SITE, "a2-ultragpu-8g") == "pd-balanced"
+    assert disk_type(GcpSettings(project="p", disk_type="pd-ssd"), "a4-highgpu-8g") == "pd-ssd"
 
 
 def test_metadata_values_fit_the_service() -> None:

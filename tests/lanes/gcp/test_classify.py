@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from widelane.facts import gce_errors
 from widelane.lanes.gcp import answer
 from widelane.lanes.gcp.classify import classify
 from widelane.models.attempt import Failure, Outcome, Scope
 
-CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "fixtures" / "gce_errors.json").read_text())["cases"]
+CASES: list[dict[str, Any]] = gce_errors()["cases"]
 CLASSES = {"permanent-config": "config"}
 SCOPES = {"request": "rung", "unknown-outcome": "instance"}
 

@@ -6,7 +6,8 @@ import re
 import uuid
 from typing import Any
 
-from widelane.lanes.gcp.site import SCOPES, Site
+from widelane.config import GcpSettings
+from widelane.lanes.gcp import defaults
 from widelane.lanes.gcp.startup import Startup
 from widelane.lanes.protocol import Launch
 from widelane.models.plan import ProvisioningModel
@@ -39,7 +40,7 @@ def request_id(launch: Launch) -> str:
     return launch.request_id
 
 
-def insert_body(launch: Launch, site: Site, startup: Startup) -> dict[str, Any]:
+def insert_body(launch: Launch, settings: GcpSettings, startup: Startup) -> dict[str, Any]:
     """The instance resource of one create, in the wire's spelling."""
     zone, rung = launch.zone, launch.rung
     body: dict[str, Any] = {
@@ -47,10 +48,10 @@ def insert_body(launch: Launch, site: Site, startup: Startup) -> dict[str, Any]:
         "machineType": f"zones/{zone}/machineTypes/{rung.machine_type}",
         "labels": _labels(launch),
         "scheduling": _scheduling(launch),
-        "disks": [_boot_disk(launch, site)],
-        "networkInterfaces": [site.network_interface(region_of(zone))],
-        "serviceAccounts": [{"email": site.service_account, "scopes": list(SCOPES)}],
-        "metadata": {"items": _metadata(launch, site, startup)},
+        "disks": [_boot_disk(launch, settings)],
+        "networkInterfaces": [defaults.network_interface(settings, region_of(zone))],
+        "serviceAccounts": [{"email": settings.service_account, "scopes": list(defaults.SCOPES)}],
+        "metadata": {"items": _metadata(launch, settings, startup)},
     }
     if rung.provisioning_model is ProvisioningModel.FLEX_START:
         body["params"] = {"requestValidForDuration": {"seconds": str(_wait_seconds(launch))}}
@@ -89,20 +90,20 @@ def _wait_seconds(launch: Launch) -> int:
     return min(max(launch.wait_seconds, SHORTEST_WAIT_SECONDS), LONGEST_WAIT_SECONDS)
 
 
-def _boot_disk(launch: Launch, site: Site) -> dict[str, Any]:
+def _boot_disk(launch: Launch, settings: GcpSettings) -> dict[str, Any]:
     machine_type = launch.rung.machine_type
     return {
         "boot": True,
         "autoDelete": True,
         "initializeParams": {
-            "sourceImage": launch.image or site.image_for(launch.rung.width),
-            "diskSizeGb": str(site.disk_gib_for(launch.disk_gib)),
-            "diskType": f"zones/{launch.zone}/diskTypes/{site.disk_type_for(machine_type)}",
+            "sourceImage": launch.image or defaults.image(settings, launch.rung.width),
+            "diskSizeGb": str(defaults.disk_gib(settings, launch.disk_gib)),
+            "diskType": f"zones/{launch.zone}/diskTypes/{defaults.disk_type(settings, machine_type)}",
         },
     }
 
 
-def _metadata(launch: Launch, site: Site, startup: Startup) -> list[dict[str, str]]:
+def _metadata(launch: Launch, settings: GcpSettings, startup: Startup) -> list[dict[str, str]]:
     values = {
         "startup-script": startup.script,
         "widelane-bootstrap": startup.bootstrap,
@@ -115,6 +116,6 @@ def _metadata(launch: Launch, site: Site, startup: Startup) -> list[dict[str, st
     }
     if launch.rung.width:
         values["install-nvidia-driver"] = "True"
-    if site.endpoint is not None:
-        values["widelane-api-endpoint"] = site.endpoint
+    if settings.endpoint is not None:
+        values["widelane-api-endpoint"] = settings.endpoint
     return [{"key": key, "value": value} for key, value in values.items()]

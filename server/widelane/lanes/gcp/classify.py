@@ -120,6 +120,12 @@ def _conflict(answer: Answer) -> _Ruling | None:
     return _Ruling(Outcome.CONFLICT, Scope.INSTANCE) if found else None
 
 
+def _cancelled(answer: Answer) -> _Ruling | None:
+    """Somebody deleted the instance while it was being made."""
+    found = any("OPERATION_CANCEL" in reason for reason in answer.reasons)
+    return _Ruling(Outcome.TRANSIENT, Scope.INSTANCE) if found else None
+
+
 def _missing(answer: Answer) -> _Ruling | None:
     """A thing named in the body isn't there. An insert that can't find its own instance lost it to the stock."""
     if not answer.reasons & {"RESOURCE_NOT_FOUND", "notFound"} and answer.status != 404:
@@ -169,6 +175,7 @@ _RULES: tuple[_Rule, ...] = (
     _rate,
     _capacity,
     _conflict,
+    _cancelled,
     _missing,
     _retried,
     _config,

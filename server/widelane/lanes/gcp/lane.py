@@ -8,18 +8,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+from widelane.config import GcpSettings
 from widelane.errors import ConfigError, LaneAuthError, LaneUnknownError
 from widelane.lanes.gcp.bodies import OURS, insert_body, request_id
 from widelane.lanes.gcp.classify import classify
 from widelane.lanes.gcp.client import LOGIN, CallError, Compute, Document, is_loopback
 from widelane.lanes.gcp.quota import snapshot
-from widelane.lanes.gcp.site import Site
-from widelane.lanes.gcp.standing import failed, gone, is_ours, machine, stands, still_may_come
+from widelane.lanes.gcp.standing import failed, gone, is_ours, machine, queues, stands, still_may_come
 from widelane.lanes.gcp.startup import startup
 from widelane.lanes.protocol import Launch, Machine, MachineState, Pending, Progress
 from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.models.clock import Clock
-from widelane.models.plan import ProvisioningModel
 from widelane.models.quota import QuotaSnapshot
 
 T = TypeVar("T")
@@ -30,13 +29,15 @@ _PREEMPTION = "compute.instances.preempted"
 class GcpLane:
     """Compute Engine in one project. Safe to share between threads."""
 
-    def __init__(self, site: Site, clock: Clock, *, zones: tuple[str, ...] = (), store_url: str = "") -> None:
+    def __init__(
+        self, settings: GcpSettings, clock: Clock, *, zones: tuple[str, ...] = (), store_url: str = ""
+    ) -> None:
         """`zones`: where creates of ours may be under way. `store_url`: the store that machines will be given."""
-        self._site = site
+        self._settings = settings
         self._clock = clock
         self._zones = zones
         self._store_url = store_url
-        self._compute = Compute(site.project, site.endpoint)
+        self._compute = Compute(settings.project, settings.endpoint)
         self._pause = threading.Event()
 
     @property
@@ -55,7 +56,7 @@ class GcpLane:
 
     def check(self) -> None:
         """Raise `ConfigError` or `LaneAuthError` when a create could not work."""
-        if not self._site.project:
+        if not self._settings.project:
             raise ConfigError(
                 "the gcp lane has no project", hint="set project in [lanes.gcp], or rehearse with --sim SCENARIO"
             )
@@ -76,7 +77,7 @@ class GcpLane:
                 message=f"a machine on Google Cloud can't reach {launch.store_url}",
                 hint="set bucket in [lanes.gcp]",
             )
-        body = insert_body(launch, self._site, startup())
+        body = insert_body(launch, self._settings, startup())
         try:
             operation = self._compute.insert(launch.zone, body, request_id(launch))
         except CallError as error:
@@ -134,7 +135,7 @@ class GcpLane:
     def quotas(self, regions: tuple[str, ...]) -> QuotaSnapshot:
         """One read of each region and one of the project."""
         return snapshot(
-            self._site.project,
+            self._settings.project,
             self._clock.now(),
             {region: self._quota_document(partial(self._compute.region, region)) for region in regions},
             self._quota_document(self._compute.project_document),
@@ -146,8 +147,7 @@ class GcpLane:
         if operation.get("error"):
             return self._adopted(launch, failed(launch, operation))
         done = operation.get("status") == "DONE"
-        queues = launch.rung.provisioning_model is ProvisioningModel.FLEX_START and launch.wait_seconds > 0
-        if not done and not queues:
+        if not done and not queues(launch):
             return Pending(name, queued=False)
         instance = self._instance(launch.zone, launch.name)
         if instance is not None:
@@ -227,7 +227,7 @@ class GcpLane:
         raise AssertionError("the last try either returns or raises")
 
     def _out_of_reach(self, store_url: str) -> bool:
-        return store_url.startswith("file:") and not is_loopback(self._site.endpoint)
+        return store_url.startswith("file:") and not is_loopback(self._settings.endpoint)
 
 
 def _absent(error: CallError) -> bool:

@@ -73,11 +73,19 @@ def stands(launch: Launch, found: Machine, operation: str) -> Progress:
     )
 
 
+def queues(launch: Launch) -> bool:
+    """Whether the create waits for stock instead of being refused."""
+    return launch.rung.provisioning_model is ProvisioningModel.FLEX_START and launch.wait_seconds > 0
+
+
 def failed(launch: Launch, operation: Mapping[str, Any]) -> Failure:
     """Judge an operation that is DONE with an error; a stock-out after the wait is the end of the queue."""
     failure = classify(answer.operation(operation))
-    waits = launch.rung.provisioning_model is ProvisioningModel.FLEX_START and launch.wait_seconds > 0
-    if failure.outcome is not Outcome.CAPACITY or not waits:
+    if not queues(launch):
+        return failure
+    if "OPERATION_CANCEL" in failure.code:
+        return failure.model_copy(update={"outcome": Outcome.QUEUE_VANISHED, "scope": Scope.RUNG})
+    if failure.outcome is not Outcome.CAPACITY:
         return failure
     took = _between(operation.get("insertTime") or operation.get("startTime"), operation.get("endTime"))
     if took is None or took.total_seconds() < launch.wait_seconds * _MOST_OF_THE_WAIT:
