@@ -50,6 +50,11 @@ class GcpLane:
         """The clock of the cloud that this lane talks to."""
         return self._clock
 
+    @property
+    def poll_seconds(self) -> float:
+        """Reads are cheap, and a machine takes half a minute to come."""
+        return 3.0
+
     def close(self) -> None:
         """Close the connections."""
         self._compute.close()

@@ -51,6 +51,11 @@ class LocalLane:
         """This machine's clock."""
         return self._clock
 
+    @property
+    def poll_seconds(self) -> float:
+        """Looking costs a few file reads."""
+        return 0.25
+
     def check(self) -> None:
         """Raise `ConfigError` when nothing could be started here."""
         if not Path("/proc/self/stat").exists():
