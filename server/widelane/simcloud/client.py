@@ -1,0 +1,150 @@
+"""Finds and starts simulated clouds, and keeps their time; light to import."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.client
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from widelane.errors import ScenarioError, WidelaneError
+
+ENDPOINT_FILE = "endpoint.json"
+_START_SECONDS = 20.0
+_CALL_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class SimEndpoint:
+    """A running simulated cloud. `folder` holds its state; `scenario` is the copy kept there."""
+
+    url: str
+    project: str
+    clock_rate: float
+    pid: int
+    folder: Path
+
+    @property
+    def scenario(self) -> Path:
+        """The scenario as it was when the state was made; starting it again finds the same state."""
+        return self.folder / "scenario.yaml"
+
+
+class SimClock:
+    """The cloud's clock (`models.clock.Clock`): read once, then carried on at its rate."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read it again, as is due after POST /sim/advance. Raises OSError when the cloud doesn't answer."""
+        answer = call(self._url, "GET", "/sim/clock")
+        self._since = time.monotonic()
+        self._now = datetime.fromisoformat(answer["now"])
+        self._elapsed = float(answer["elapsed"])
+        self._rate = float(answer["rate"])
+
+    @property
+    def rate(self) -> float:
+        """Simulated seconds per real one."""
+        return self._rate
+
+    def now(self) -> datetime:
+        """The simulated time in UTC."""
+        return self._now + timedelta(seconds=self._passed())
+
+    def elapsed(self) -> float:
+        """Simulated seconds since the cloud began."""
+        return self._elapsed + self._passed()
+
+    def _passed(self) -> float:
+        return (time.monotonic() - self._since) * self._rate
+
+
+def ensure_running(
+    scenario: Path, home: Path, *, idle_seconds: float | None = None, isolation: str | None = None
+) -> SimEndpoint:
+    """The cloud of this scenario under `home`: the one that runs, else a new detached server on the same state.
+
+    Raises ScenarioError for a scenario that can't be used.
+    """
+    folder = state_folder(scenario, home)
+    found = running(folder)
+    if found is not None:
+        return found
+    command = [sys.executable, "-m", "widelane.simcloud", "--home", str(folder), "--scenario", str(scenario)]
+    command += [] if idle_seconds is None else ["--idle-seconds", str(idle_seconds)]
+    command += [] if isolation is None else ["--isolation", isolation]
+    done = subprocess.run(
+        command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3 * _START_SECONDS
+    )
+    if done.returncode == 2:
+        raise ScenarioError(done.stderr.strip())
+    found = awaited(folder) if done.returncode == 0 else None
+    if found is None:
+        raise WidelaneError(f"the simulated cloud did not start: {done.stderr.strip()}", code="sim_not_started")
+    return found
+
+
+def state_folder(scenario: Path, home: Path) -> Path:
+    """Where the state of a scenario is kept: by its content, so that an edited scenario is a new cloud."""
+    return home / "simcloud" / scenario_digest(scenario)[:16]
+
+
+def scenario_digest(scenario: Path) -> str:
+    """SHA-256 of the scenario's bytes. Raises ScenarioError when it can't be read."""
+    try:
+        return hashlib.sha256(scenario.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ScenarioError(f"{scenario}: can't be read: {error.strerror}") from error
+
+
+def running(folder: Path) -> SimEndpoint | None:
+    """The server that owns a state folder and answers now."""
+    with contextlib.suppress(OSError, ValueError, KeyError, http.client.HTTPException):
+        noted = json.loads((folder / ENDPOINT_FILE).read_text(encoding="utf-8"))
+        answer = call(noted["url"], "GET", "/sim/clock")
+        if answer["cloud"] == noted["cloud"]:
+            return SimEndpoint(noted["url"], noted["project"], float(noted["clock_rate"]), int(noted["pid"]), folder)
+    return None
+
+
+def awaited(folder: Path, seconds: float = _START_SECONDS) -> SimEndpoint | None:
+    """The server of a state folder once it answers; None when it doesn't within `seconds`."""
+    until = time.monotonic() + seconds
+    while (found := running(folder)) is None and time.monotonic() < until:
+        time.sleep(0.02)
+    return found
+
+
+def call(url: str, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """One call of a /sim route. Raises OSError or HTTPException when there is no answer, ValueError for a refusal."""
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=_CALL_SECONDS)
+    with contextlib.closing(connection):
+        text = None if body is None else json.dumps(body)
+        connection.request(verb, path, text, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+    if response.status != 200:
+        raise ValueError(f"{verb} {path}: {answer}")
+    return cast("dict[str, Any]", answer)
+
+
+def stop(endpoint: SimEndpoint, seconds: float = _START_SECONDS) -> bool:
+    """End a cloud and every VM in it; whether the server is gone within `seconds`."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        call(endpoint.url, "POST", "/sim/stop", {})
+    until = time.monotonic() + seconds
+    while running(endpoint.folder) is not None and time.monotonic() < until:
+        time.sleep(0.02)
+    return running(endpoint.folder) is None

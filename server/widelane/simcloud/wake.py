@@ -1,0 +1,32 @@
+"""Lets coroutines wait for the next change of the cloud."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+class Changes:
+    """`notify` wakes everyone who waits now."""
+
+    def __init__(self) -> None:
+        self._next = asyncio.Event()
+
+    def notify(self) -> None:
+        """Something changed."""
+        self._next.set()
+        self._next = asyncio.Event()
+
+    async def next(self) -> None:
+        """Wait for the next change."""
+        await self._next.wait()
+
+    async def until(self, met: Callable[[], bool], seconds: float) -> bool:
+        """Wait until `met` holds, real seconds at most; whether it does."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not met():
+                    await self._next.wait()
+        except TimeoutError:
+            pass
+        return met()
