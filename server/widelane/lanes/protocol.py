@@ -111,8 +111,11 @@ class Lane(Protocol):
         """How long to leave between two questions, in seconds of `clock`."""
         ...
 
-    def check(self) -> None:
-        """Raise `ConfigError` or `LaneAuthError` when a create could not work; called before any walk."""
+    def check(self, store_url: str) -> None:
+        """Raise `ConfigError` or `LaneAuthError` when a create could not work; called before any walk.
+
+        `store_url` is the store that machines will be given; "" leaves the question out.
+        """
         ...
 
     def create(self, launch: Launch) -> Progress:

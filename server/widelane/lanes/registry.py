@@ -13,11 +13,10 @@ from widelane.lanes.protocol import Lane
 from widelane.models.clock import Clock
 
 
-def open_lane(name: str, settings: Settings, *, store_url: str = "", env: Mapping[str, str] | None = None) -> Lane:
+def open_lane(name: str, settings: Settings, env: Mapping[str, str] | None = None) -> Lane:
     """The lane of that name, not connected yet. Safe to keep for as long as the settings hold.
 
-    `store_url` is checked by the lane's `check`; `env` is what the work of the local lane inherits, by default this
-    process's environment.
+    `env` is what the work of the local lane inherits, by default this process's environment.
 
     Raises:
         ConfigError: no such lane, or its section is missing.
@@ -26,10 +25,10 @@ def open_lane(name: str, settings: Settings, *, store_url: str = "", env: Mappin
     if make is None:
         known = ", ".join(sorted(_LANES))
         raise ConfigError(f"no lane named {name!r} can be opened", hint=f"lanes that can: {known}")
-    return make(settings, store_url, os.environ if env is None else env)
+    return make(settings, os.environ if env is None else env)
 
 
-def _gcp(settings: Settings, store_url: str, env: Mapping[str, str]) -> Lane:
+def _gcp(settings: Settings, env: Mapping[str, str]) -> Lane:
     from widelane.lanes.gcp.client import is_loopback  # noqa: PLC0415 - lanes that aren't used aren't loaded
     from widelane.lanes.gcp.lane import GcpLane  # noqa: PLC0415 - as above
 
@@ -37,10 +36,10 @@ def _gcp(settings: Settings, store_url: str, env: Mapping[str, str]) -> Lane:
     simulated = gcp.endpoint is not None and is_loopback(gcp.endpoint)
     clock: Clock = RemoteClock(gcp.endpoint or "") if simulated else SystemClock()
     regions = gcp.regions or load_policy(settings.policy, str(settings.file or "")).regions
-    return GcpLane(gcp, clock, zones=_zones(regions), store_url=store_url or settings.store or "")
+    return GcpLane(gcp, clock, _zones(regions))
 
 
-def _local(settings: Settings, store_url: str, env: Mapping[str, str]) -> Lane:
+def _local(settings: Settings, env: Mapping[str, str]) -> Lane:
     from widelane.lanes.local.lane import LocalLane  # noqa: PLC0415 - lanes that aren't used aren't loaded
 
     return LocalLane(settings.home, SystemClock(), env)
@@ -52,4 +51,4 @@ def _zones(regions: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(offer.zone for offer in offers if offer.region in regions))
 
 
-_LANES: Mapping[str, Callable[[Settings, str, Mapping[str, str]], Lane]] = {"gcp": _gcp, "local": _local}
+_LANES: Mapping[str, Callable[[Settings, Mapping[str, str]], Lane]] = {"gcp": _gcp, "local": _local}

@@ -37,7 +37,7 @@ def clock() -> SetClock:
 
 @pytest.fixture
 def lane(wire: Wire, clock: SetClock) -> Iterator[GcpLane]:
-    made = GcpLane(GcpSettings(project="test-project", endpoint=wire.url), clock, zones=("us-central1-a",))
+    made = GcpLane(GcpSettings(project="test-project", endpoint=wire.url), clock, ("us-central1-a",))
     yield made
     made.close()
 

@@ -31,6 +31,8 @@ MOST_RESTARTS = 8
 LASTED_SECONDS = 600.0
 DELETE_SECONDS = 1800.0
 PREEMPTED_SECONDS = 120.0
+UNUSABLE = 2
+"""Exit code of a runner that would end the same way every time."""
 
 
 class BootstrapError(Exception):
@@ -164,6 +166,8 @@ class Keeper:
                 return ""
             if self._preemption.noticed.is_set():
                 return ""
+            if code == UNUSABLE:
+                return "the runner can't use its arguments or its spec"
             if time.monotonic() - began > LASTED_SECONDS:
                 restarts = 0
             restarts += 1

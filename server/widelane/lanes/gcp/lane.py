@@ -29,14 +29,11 @@ _PREEMPTION = "compute.instances.preempted"
 class GcpLane:
     """Compute Engine in one project. Safe to share between threads."""
 
-    def __init__(
-        self, settings: GcpSettings, clock: Clock, *, zones: tuple[str, ...] = (), store_url: str = ""
-    ) -> None:
-        """`zones`: where creates of ours may be under way. `store_url`: the store that machines will be given."""
+    def __init__(self, settings: GcpSettings, clock: Clock, zones: tuple[str, ...] = ()) -> None:
+        """`zones`: where creates of ours may be under way."""
         self._settings = settings
         self._clock = clock
         self._zones = zones
-        self._store_url = store_url
         self._compute = Compute(settings.project, settings.endpoint)
         self._pause = threading.Event()
 
@@ -59,15 +56,15 @@ class GcpLane:
         """Close the connections."""
         self._compute.close()
 
-    def check(self) -> None:
+    def check(self, store_url: str) -> None:
         """Raise `ConfigError` or `LaneAuthError` when a create could not work."""
         if not self._settings.project:
             raise ConfigError(
                 "the gcp lane has no project", hint="set project in [lanes.gcp], or rehearse with --sim SCENARIO"
             )
-        if self._out_of_reach(self._store_url):
+        if self._out_of_reach(store_url):
             raise ConfigError(
-                f"machines on Google Cloud can't reach the store {self._store_url}",
+                f"machines on Google Cloud can't reach the store {store_url}",
                 hint="set bucket in [lanes.gcp]: the store becomes gs://BUCKET",
             )
         self._compute.connect()

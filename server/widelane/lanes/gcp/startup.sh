@@ -3,8 +3,8 @@
 # It runs again at every boot; the bootstrap goes on where it was.
 set -u
 
-root="${WIDELANE_HOST_ROOT:-/var/lib/widelane}"
 : "${HOME:=/root}"
+root="$HOME/.widelane-host"
 PATH="${PATH:-/usr/sbin:/usr/bin:/sbin:/bin}:/opt/conda/bin:/usr/local/nvidia/bin:/usr/local/cuda/bin:/usr/local/bin"
 export HOME PATH
 
@@ -26,8 +26,8 @@ find_python() {
 
 give_up() {
     echo "widelane: $1" >&2
-    # A machine that can't work must not stay. In a simulation the power switch is the host's.
-    [ -n "${GCE_METADATA_HOST:-}" ] || shutdown -h now
+    # A machine that can't even say what is wrong must not stay: off, it costs no more than its disk until it is deleted.
+    shutdown -h now
     exit 1
 }
 

@@ -56,7 +56,7 @@ class LocalLane:
         """Looking costs a few file reads."""
         return 0.25
 
-    def check(self) -> None:
+    def check(self, store_url: str) -> None:
         """Raise `ConfigError` when nothing could be started here."""
         if not Path("/proc/self/stat").exists():
             raise ConfigError("the local lane needs /proc: this system has none")
