@@ -169,7 +169,7 @@ class Dispatch:
             self.board.move(job, "cancelled")
         elif ending.standing is Standing.VOID:
             self._try_later(job)
-        elif (not ran or ending.stopped) and job.losses == 0:
+        elif (not ran or ending.stopped) and ending.clear and job.losses == 0:
             job.losses = 1
             self.board.move(job, "ready")
             self._queue(job)

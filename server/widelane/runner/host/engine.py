@@ -40,6 +40,8 @@ class Ending:
     attempt: Attempt
     standing: Standing
     exit: Optional[Record] = None
+    clear: bool = True
+    """False: something of a lost attempt still lives, so it must not be tried again."""
 
     @property
     def stopped(self) -> bool:
@@ -241,11 +243,10 @@ class Engine:
         record = read_record(live.folder.exit) if standing is Standing.ENDED else None
         if record is None and standing is Standing.ENDED:
             standing = Standing.LOST
-        if standing is Standing.LOST:
-            _sweep(live.attempt.nonce)
+        clear = standing is not Standing.LOST or _sweep(live.attempt.nonce)
         seconds = None if record is None else float(record["seconds"])
         self._state.close_attempt(live.attempt, standing.value, seconds)
-        self.on_end(Ending(live.attempt, standing, record))
+        self.on_end(Ending(live.attempt, standing, record, clear))
 
     def _stop(self, live: _Live) -> None:
         with contextlib.suppress(OSError):
@@ -255,13 +256,14 @@ class Engine:
                 os.kill(live.pid, signal.SIGTERM)
 
 
-def _sweep(nonce: str) -> None:
+def _sweep(nonce: str) -> bool:
     """Kill what a lost attempt left, and see it gone, before anyone may try again."""
     mark = b"WIDELANE_ATTEMPT=" + nonce.encode()
     deadline = time.monotonic() + 30.0
     while time.monotonic() < deadline:
         left = processes.marked(mark)
         if not left:
-            return
+            return True
         processes.signal_all(left, signal.SIGKILL)
         time.sleep(0.01)
+    return False
