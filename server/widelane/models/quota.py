@@ -68,5 +68,7 @@ class QuotaReport(Frozen):
     taken_at: str
     largest_width: int
     """Largest width that is admitted (0: none)."""
+    largest_possible_width: int = 0
+    """Largest width that no metric denies: admitted or unknown."""
     rungs: tuple[RungQuota, ...]
     note: str = ""

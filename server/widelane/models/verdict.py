@@ -44,11 +44,18 @@ class FindingCode(StrEnum):
     NO_ESTIMATE = "no_estimate"
     TOO_MANY_UNITS = "too_many_units"
     COMMAND_AXES = "command_axes"
+    COMMAND_SHELL = "command_shell"
     QUOTA_UNKNOWN = "quota_unknown"
 
 
 NEVER_ACCEPTED = frozenset(
-    {FindingCode.UNSHARDED_WIDE, FindingCode.BAD_GROUP, FindingCode.DOES_NOT_FIT, FindingCode.OFF_LADDER}
+    {
+        FindingCode.UNSHARDED_WIDE,
+        FindingCode.BAD_GROUP,
+        FindingCode.DOES_NOT_FIT,
+        FindingCode.OFF_LADDER,
+        FindingCode.TOO_MANY_UNITS,
+    }
 )
 """Findings that no `accept` entry overrides."""
 

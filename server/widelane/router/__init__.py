@@ -1,1 +1,28 @@
 """Pure arithmetic from a plan to its verdict, ladder, units and quota admission."""
+
+from __future__ import annotations
+
+from widelane.router.admission import admit, consumption, region_of, regions_of
+from widelane.router.bench import Bench
+from widelane.router.fence import fence_seconds
+from widelane.router.judge import judge, plan_digest
+from widelane.router.quota_report import quota_report
+from widelane.router.units import Unit, UnitList, UnitSalt, dispatch_key, make_units, static_shards
+
+__all__ = [
+    "Bench",
+    "Unit",
+    "UnitList",
+    "UnitSalt",
+    "admit",
+    "consumption",
+    "dispatch_key",
+    "fence_seconds",
+    "judge",
+    "make_units",
+    "plan_digest",
+    "quota_report",
+    "region_of",
+    "regions_of",
+    "static_shards",
+]

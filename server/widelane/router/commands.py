@@ -1,0 +1,228 @@
+"""What a command says about the GPUs that it uses. Commands are split into words and never run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from widelane.models.plan import Command
+from widelane.router.placeholders import GPUS, SHARD, names_in
+
+_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
+_OPERATORS = re.compile(r"(?:&&|\|\||;;?|\||&|[0-9]?>{1,2}&?[0-9]?|<{1,3}|[0-9]?>&[0-9])")
+_SPLIT_AT = frozenset({"&&", "||", ";", "|", "&"})
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_PYTHON = re.compile(r"python[0-9.]*")
+_FIXED_SHARDS = re.compile(r"--?(?:num|n)[-_]?shards|--shards")
+_WRAPPERS = frozenset({"exec", "nohup", "time", "nice", "stdbuf", "numactl"})
+_RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "conda", "micromamba"})
+
+_MODULES = {
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "accelerate.commands.launch": "accelerate",
+    "deepspeed.launcher.runner": "deepspeed",
+    "vllm.entrypoints.openai.api_server": "vllm",
+    "vllm.entrypoints.api_server": "vllm",
+    "vllm.entrypoints.cli.main": "vllm",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandFacts:
+    """What the words of a command say.
+
+    `gpus` is a count of GPUs that the command fixes, None when it fixes none. `launcher` names the program that spreads
+    over GPUs; `elastic` says that it takes every GPU it is given. `devices` is what it sets CUDA_VISIBLE_DEVICES to.
+    """
+
+    names: frozenset[str] = frozenset()
+    error: str = ""
+    launcher: str = ""
+    gpus: int | None = None
+    elastic: bool = False
+    shards: int | None = None
+    operators: tuple[str, ...] = ()
+    assignment: str = ""
+    devices: str = ""
+
+
+def words_of(command: Command) -> list[str]:
+    """The command's words. Raises ValueError when a quote stays open."""
+    if not isinstance(command, str):
+        return list(command)
+    if "'" in command or '"' in command or "\\" in command:
+        return shlex.split(command)
+    return command.split()
+
+
+@lru_cache(maxsize=4096)
+def read_command(command: Command) -> CommandFacts:
+    """The facts of one command."""
+    try:
+        words = words_of(command)
+    except ValueError as error:
+        return CommandFacts(error=str(error))
+    names = names_in(words)
+    operators = tuple(w for w in words if _OPERATORS.fullmatch(w)) if isinstance(command, str) else ()
+    assignment = words[0] if words and _ASSIGNMENT.match(words[0]) else ""
+    launcher, gpus, devices = "", None, ""
+    for segment in _segments(words):
+        program, seen = _program(segment)
+        devices = seen or devices
+        launcher, options = _launcher(program)
+        if launcher:
+            gpus = _COUNTERS[launcher](options)
+            break
+    if not launcher and devices:
+        launcher, gpus = "CUDA_VISIBLE_DEVICES", _listed(devices)
+    elastic = GPUS in names or (bool(launcher) and gpus is None)
+    return CommandFacts(
+        names=names,
+        launcher=launcher,
+        gpus=None if elastic else gpus,
+        elastic=elastic,
+        shards=_fixed_shards(words) if SHARD in names else None,
+        operators=operators,
+        assignment=assignment,
+        devices=devices,
+    )
+
+
+def _segments(words: Sequence[str]) -> list[list[str]]:
+    """The simple commands: the words themselves, or those in the text that a shell is given with -c."""
+    program, _ = _program(words)
+    if not program or program[0].rpartition("/")[2] not in _SHELLS:
+        return [list(words)]
+    flag = next((i for i, w in enumerate(program[1:], 1) if w.startswith("-") and w.endswith("c")), None)
+    if flag is None or flag + 1 >= len(program):
+        return [list(words)]
+    lexer = shlex.shlex(program[flag + 1], posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    segments: list[list[str]] = [[]]
+    try:
+        for word in lexer:
+            if word in _SPLIT_AT:
+                segments.append([])
+            else:
+                segments[-1].append(word)
+    except ValueError:
+        return [list(words)]
+    return [segment for segment in segments if segment]
+
+
+def _program(words: Sequence[str]) -> tuple[list[str], str]:
+    """The words from the program on, behind assignments and wrappers; and what CUDA_VISIBLE_DEVICES is set to."""
+    devices, position = "", 0
+    while position < len(words):
+        word = words[position].rpartition("/")[2]
+        if _ASSIGNMENT.match(words[position]):
+            name, _, value = words[position].partition("=")
+            devices = value if name == "CUDA_VISIBLE_DEVICES" else devices
+        elif word == "timeout":
+            position += _after_options(words, position + 1) - position
+        elif word in _RUNNERS and "run" in words[position + 1 : position + 2]:
+            position = _after_options(words, position + 2) - 1
+        elif word in _WRAPPERS or word == "env":
+            position = _after_options(words, position + 1) - 1
+        else:
+            break
+        position += 1
+    return list(words[position:]), devices
+
+
+def _after_options(words: Sequence[str], position: int) -> int:
+    """The first place from `position` on that is no option."""
+    while position < len(words) and words[position].startswith("-"):
+        position += 1
+    return position
+
+
+def _launcher(program: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The launcher that the words start, "" for anything else; and its own options, not those of its script."""
+    if not program:
+        return "", ()
+    name, options = program[0].rpartition("/")[2], program[1:]
+    if _PYTHON.fullmatch(name):
+        module = program.index("-m") + 1 if "-m" in program[:-1] else 0
+        name, options = _MODULES.get(program[module], "") if module else "", program[module + 1 :]
+    elif name == "accelerate":
+        name, options = (name, options[1:]) if options[:1] == ["launch"] else ("", options)
+    if name not in _COUNTERS:
+        return "", ()
+    script = next((i for i, word in enumerate(options) if word.endswith(".py") or word in ("-m", "--module")), None)
+    return name, options if script is None or name == "vllm" else options[:script]
+
+
+def _torchrun(words: Sequence[str]) -> int | None:
+    value = _option(words, "--nproc-per-node", "--nproc_per_node")
+    if value in ("gpu", "auto"):
+        return None
+    return 1 if value is None else _count(value)
+
+
+def _accelerate(words: Sequence[str]) -> int | None:
+    value = _option(words, "--num_processes", "--num-processes", "-n")
+    return None if value is None else _count(value)
+
+
+def _deepspeed(words: Sequence[str]) -> int | None:
+    included = _option(words, "--include", "-i")
+    if included is not None:
+        return _listed(included.partition(":")[2])
+    value = _option(words, "--num_gpus", "--num-gpus")
+    return None if value is None else _count(value)
+
+
+def _vllm(words: Sequence[str]) -> int | None:
+    count = 1
+    for names in (
+        ("--tensor-parallel-size", "-tp"),
+        ("--pipeline-parallel-size", "-pp"),
+        ("--data-parallel-size", "-dp"),
+    ):
+        value = _option(words, *names)
+        part = 1 if value is None else _count(value)
+        if part is None:
+            return None
+        count *= part
+    return count
+
+
+_COUNTERS: dict[str, Callable[[Sequence[str]], int | None]] = {
+    "torchrun": _torchrun,
+    "accelerate": _accelerate,
+    "deepspeed": _deepspeed,
+    "vllm": _vllm,
+}
+
+
+def _option(words: Sequence[str], *names: str) -> str | None:
+    """The value of an option, given as `--name value` or `--name=value`."""
+    for position, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in names:
+            return value if equals else (words[position + 1] if position + 1 < len(words) else None)
+    return None
+
+
+def _count(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 10 else None
+
+
+def _listed(text: str) -> int | None:
+    """How many devices "0,1,2" lists; a text that isn't such a list fixes nothing."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    return len(parts) if parts and "{" not in text and "$" not in text else None
+
+
+def _fixed_shards(words: Sequence[str]) -> int | None:
+    for position, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if _FIXED_SHARDS.fullmatch(name):
+            following = value if equals else "".join(words[position + 1 : position + 2])
+            return _count(following)
+    return None

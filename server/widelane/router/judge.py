@@ -1,0 +1,222 @@
+"""The verdict on a plan: pure arithmetic from plan, tables, policy and quotas."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+from widelane.facts import Policy
+from widelane.models.catalog import Intent
+from widelane.models.plan import ParsedPlan, Phase
+from widelane.models.verdict import (
+    Finding,
+    FindingCode,
+    Length,
+    PhaseVerdict,
+    PlanVerdict,
+    Rung,
+    Severity,
+    Verdict,
+    WidthRow,
+)
+from widelane.router.bench import GCP, Bench
+from widelane.router.choosing import Choice, binding
+from widelane.router.command_findings import command_findings
+from widelane.router.ladder import (
+    Need,
+    gcp_rungs,
+    legal_widths,
+    local_rung,
+    need_of,
+    other_rung,
+    survey,
+)
+from widelane.router.phase_case import GpuSide, PhaseCase
+from widelane.router.plan_findings import declaration_findings, held_widths, idle_findings, intent_findings
+from widelane.router.width_findings import width_findings
+from widelane.router.widths import cell
+from widelane.router.work import Mode, Work, measure
+
+
+def judge(parsed: ParsedPlan, bench: Bench) -> PlanVerdict:
+    """The verdict on every phase. The same plan on the same bench gives the same verdict."""
+    cases = tuple(_case(parsed, bench, index, phase) for index, phase in enumerate(parsed.plan.phases))
+    held = held_widths(cases)
+    phases = tuple(_phase_verdict(case, held.get(case.phase.name, 0)) for case in cases)
+    return PlanVerdict(
+        verdict=Verdict.REVISE if any(phase.verdict is Verdict.REVISE for phase in phases) else Verdict.PASS,
+        plan_digest=plan_digest(parsed, bench.policy),
+        policy_version=bench.policy.version,
+        phases=phases,
+    )
+
+
+def plan_digest(parsed: ParsedPlan, policy: Policy) -> str:
+    """sha256 over the normalized plan and the policy: not over where keys stand, nor over the source's content."""
+    body = {"plan": parsed.as_json(), "policy": policy.version}
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _case(parsed: ParsedPlan, bench: Bench, index: int, phase: Phase) -> PhaseCase:
+    intent = bench.intents.get(phase.intent) if phase.intent is not None else None
+    work = measure(phase, intent)
+    case = PhaseCase(bench, parsed.plan, parsed.marks, index, phase, intent, work)
+    if intent is not None and not case.without_gpu:
+        case.gpu = _gpu_side(case, intent)
+    return case
+
+
+def _gpu_side(case: PhaseCase, intent: Intent) -> GpuSide:
+    bench, phase, work = case.bench, case.phase, case.work
+    legal, need = legal_widths(bench, intent), need_of(phase, intent)
+    limit = min(bench.policy.run_limit_seconds / 3600, phase.time_limit_hours or float("inf"))
+    if case.accepted(FindingCode.EXCEEDS_RUN_LIMIT) is not None:
+        limit = float("inf")
+    choice = _choice(case, need, legal, limit)
+    asked = phase.width
+    recommended = _recommend(choice, work, asked)
+    requested = recommended if asked is None else asked
+    return GpuSide(intent, need, legal, choice, asked, requested, recommended, limit)
+
+
+def _choice(case: PhaseCase, need: Need, legal: tuple[int, ...], limit: float) -> Choice:
+    bench, work, least = case.bench, case.work, case.phase.min_width or 0
+    # Only multiples of the group are asked for; when there is none, bad_group says so.
+    widths = tuple(width for width in legal if width >= work.group and width % work.group == 0) or legal[-1:]
+    cells = {width: found for width in widths if (found := cell(work, width)) is not None}
+    able = survey(bench, need)
+    feasible = frozenset(
+        width
+        for width in widths
+        if width >= least and width in able.possible and (width not in cells or cells[width].hours <= limit)
+    )
+    return Choice(
+        widths=widths,
+        start=max(need.intent.base_gpus, work.group, least),
+        least=max(need.intent.floor, work.group, least),
+        cells=cells,
+        feasible=feasible,
+        admitted=feasible & able.admitted,
+        policy=bench.policy,
+    )
+
+
+def _recommend(choice: Choice, work: Work, asked: int | None) -> int:
+    """The asked width when it has no finding about width, else where the findings lead."""
+    if asked is None or asked not in choice.widths:
+        return choice.default()
+    if asked not in choice.feasible:
+        return choice.settle(_nearest(choice, asked))
+    usable = work.usable
+    if usable is not None and asked > usable and (work.mode is Mode.SINGLE or work.fixed is not None):
+        return min((w for w in choice.feasible if w >= usable), default=asked)
+    return choice.settle(asked)
+
+
+def _nearest(choice: Choice, asked: int) -> int:
+    """The next wider feasible width, else the next narrower one, else what was asked."""
+    wider = [width for width in choice.feasible if width > asked]
+    if wider:
+        return min(wider)
+    return max(choice.feasible, default=asked)
+
+
+def _phase_verdict(case: PhaseCase, held: int) -> PhaseVerdict:
+    findings = (
+        *intent_findings(case),
+        *declaration_findings(case),
+        *width_findings(case),
+        *idle_findings(case, held),
+        *command_findings(case),
+    )
+    gpu, phase = case.gpu, case.phase
+    length, reason = _length(case)
+    return PhaseVerdict(
+        name=phase.name,
+        verdict=_verdict(findings),
+        requested_width=case.width,
+        recommended_width=gpu.recommended if gpu is not None else case.width,
+        min_width=min(gpu.choice.least, gpu.requested) if gpu is not None else 0,
+        binding=binding(case.work, gpu.choice, gpu.asked, gpu.recommended) if gpu is not None else "none",
+        units=case.work.units,
+        gpus_per_shard=case.work.group if gpu is not None else 0,
+        widths=_rows(case),
+        length=length,
+        length_reason=reason,
+        findings=findings,
+        ladder=_ladder(case, short=length is Length.SHORT),
+    )
+
+
+def _verdict(findings: Iterable[Finding]) -> Verdict:
+    wrong = any(finding.severity is Severity.ERROR and finding.accepted is None for finding in findings)
+    return Verdict.REVISE if wrong else Verdict.PASS
+
+
+def _rows(case: PhaseCase) -> tuple[WidthRow, ...]:
+    if case.gpu is not None:
+        return tuple(found.row() for found in case.gpu.choice.cells.values())
+    if not case.without_gpu or case.phase.wall_minutes is None:
+        return ()
+    hours = round(case.phase.wall_minutes / 60, 4)
+    return (WidthRow(width=0, wall_hours=hours, efficiency=1.0, stranded_gpus=0, shards=0, waves=1),)
+
+
+def _length(case: PhaseCase) -> tuple[Length, str]:
+    """Short or long, and why. Decided once, at the requested width, for the whole ladder."""
+    limit, held = case.bench.policy.short_gpu_hours, _held_hours(case)
+    if case.phase.spot_tolerant:
+        return Length.SHORT, "spot_tolerant"
+    unit = "GPU-hours" if case.gpu is not None else "hours"
+    if held is None:
+        return Length.LONG, f"{unit} unknown"
+    if held <= limit:
+        return Length.SHORT, f"{held:.2f} {unit} at width {case.width}, at most {limit:g}"
+    return Length.LONG, f"{held:.2f} {unit} at width {case.width}, more than {limit:g}"
+
+
+def _held_hours(case: PhaseCase) -> float | None:
+    if case.gpu is not None:
+        found = case.gpu.cell
+        return None if found is None else found.hours * found.width
+    return None if case.phase.wall_minutes is None else case.phase.wall_minutes / 60
+
+
+def _ladder(case: PhaseCase, *, short: bool) -> tuple[Rung, ...]:
+    gpu, bench, intent = case.gpu, case.bench, case.intent
+    if gpu is None:
+        return _cpu_ladder(case, short=short)
+    if gpu.requested not in gpu.legal or intent is None:
+        return ()
+    floor = max(gpu.choice.least, 1)
+    walked = [w for w in reversed(gpu.legal) if floor <= w <= gpu.requested and w in gpu.choice.feasible]
+    # Resumable work may lead with spot, but only on machines that hold more than one GPU.
+    resumable = _spot_if_resumable(case)
+    rungs: list[Rung] = []
+    for lane in survey(bench, gpu.need).lanes:
+        if lane == GCP:
+            for width in walked:
+                rungs += gcp_rungs(bench, gpu.need, width, short=short or (resumable and width > 1))
+        elif gpu.requested in gpu.choice.feasible:
+            rungs.append(other_rung(bench, intent, lane, gpu.requested))
+    return tuple(rungs)
+
+
+def _spot_if_resumable(case: PhaseCase) -> bool:
+    if not case.bench.policy.spot_if_resumable or case.width <= 1:
+        return False
+    declared = case.phase.resumable
+    return case.work.mode is Mode.UNITS if declared is None else declared
+
+
+def _cpu_ladder(case: PhaseCase, *, short: bool) -> tuple[Rung, ...]:
+    intent, bench = case.intent, case.bench
+    if not case.without_gpu or (intent is None and case.phase.intent is not None):
+        return ()
+    if intent is None or intent.base_gpus > 0:
+        return (local_rung(),)
+    need = need_of(case.phase, intent)
+    rungs = gcp_rungs(bench, need, 0, short=short) if GCP in survey(bench, need).lanes else ()
+    return rungs or (local_rung(),)

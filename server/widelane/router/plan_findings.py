@@ -1,0 +1,128 @@
+"""Findings that are about what a phase declares, or about the phase before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from widelane.models.nearest import nearest
+from widelane.models.verdict import Finding, FindingCode
+from widelane.router.phase_case import PhaseCase
+from widelane.router.work import Mode
+
+
+def intent_findings(case: PhaseCase) -> Iterator[Finding]:
+    """An intent that no table has, or none at all for GPU work."""
+    name = case.phase.intent
+    if case.intent is not None or (name is None and case.phase.gpus == 0):
+        return
+    known = case.bench.intents
+    if name is None:
+        message, guess = "The phase names no intent, so the GPU it needs is unknown.", None
+    else:
+        message, guess = f"{name} is no known intent.", nearest(name, known)
+    fix = (
+        f"Did you mean `intent: {guess}`?"
+        if guess
+        else f"Use one of {', '.join(known)}; or `gpus: 0` for an API phase."
+    )
+    yield case.error(FindingCode.INTENT_UNKNOWN, ("intent",), message, fix, intent=name or "")
+
+
+def declaration_findings(case: PhaseCase) -> Iterator[Finding]:
+    """What a GPU phase leaves unsaid: its estimate, its axes."""
+    gpu = case.gpu
+    if gpu is None:
+        return
+    if case.work.segments is None:
+        minutes = case.phase.unit_minutes
+        if isinstance(minutes, tuple):
+            message = f"unit_minutes lists {len(minutes)} times for {case.work.parts[0].units} units."
+            fix = "Give one number for all units, or one for each."
+        else:
+            message = "Neither gpu_hours nor unit_minutes is given, so no width can be judged."
+            fix = "Add gpu_hours: the total on one reference GPU, measured on a small sample or cited."
+        yield case.error(FindingCode.NO_ESTIMATE, ("unit_minutes",) if minutes else (), message, fix)
+        return
+    serial = min(gpu.choice.cells.values(), key=lambda cell: cell.width, default=None)
+    silence = case.bench.policy.axis_silence_hours
+    if serial is None or serial.hours <= silence or not _is_silent(case):
+        return
+    yield case.error(
+        FindingCode.AXIS_UNDECLARED,
+        ("axes",),
+        f"It takes {serial.hours:.2f} h at width {serial.width}, and neither names the axes it shards along"
+        " nor says why it doesn't shard.",
+        "Declare `axes:` with their sizes, or `axes: none` with `why:`.",
+        wall_hours=serial.hours,
+        limit_hours=silence,
+    )
+
+
+def idle_findings(case: PhaseCase, held: int) -> Iterator[Finding]:
+    """A phase that keeps GPUs waiting: `held` is the width of the machine that it keeps from the phase before."""
+    asked = case.phase.width
+    if case.without_gpu and asked:
+        yield case.error(
+            FindingCode.IDLE_WIDTH,
+            ("width",),
+            f"The phase uses no GPU, but asks for {asked}.",
+            "Take `width` out: it runs on the local lane or on a CPU machine.",
+            width=asked,
+            used=0,
+        )
+    limit = case.bench.policy.idle_minutes
+    minutes = _minutes(case)
+    if held <= case.width or (minutes is not None and minutes <= limit):
+        return
+    length = "for an unknown time" if minutes is None else f"for {minutes:.0f} min"
+    numbers = {} if minutes is None else {"minutes": minutes}
+    yield case.error(
+        FindingCode.IDLE_WIDTH,
+        ("hold",),
+        f"It keeps a machine of {held} GPUs {length} and uses {case.width}.",
+        "Take `hold` out: the machine is let go, and this phase gets one of its own width.",
+        width=held,
+        used=case.width,
+        **numbers,
+    )
+
+
+def held_widths(cases: tuple[PhaseCase, ...]) -> Mapping[str, int]:
+    """By phase that holds: the width of the machine it keeps, which is that of the first phase of the chain."""
+    by_name = {case.phase.name: case for case in cases}
+    held: dict[str, int] = {}
+    for start in cases:
+        case, width = start, 0
+        chain: list[str] = []
+        while case.phase.hold and case.phase.name not in held and case.phase.name not in chain:
+            chain.append(case.phase.name)
+            before = _before(case, cases, by_name)
+            if before is None:
+                break
+            width = held.get(before.phase.name, before.width)
+            case = before
+        held.update(dict.fromkeys(chain, width))
+    return held
+
+
+def _before(case: PhaseCase, cases: tuple[PhaseCase, ...], by_name: Mapping[str, PhaseCase]) -> PhaseCase | None:
+    """The phase whose machine is kept: the last one in `after`, else the one above."""
+    if case.phase.after:
+        return by_name.get(case.phase.after[-1])
+    return cases[case.index - 1] if case.index else None
+
+
+def _is_silent(case: PhaseCase) -> bool:
+    """Whether a part neither shards nor says that nothing does."""
+    return any(
+        part.mode is Mode.SINGLE and (part.axes is None or (part.axes == () and not case.phase.why))
+        for part in case.work.parts
+    )
+
+
+def _minutes(case: PhaseCase) -> float | None:
+    """Wall clock of the phase; None when it isn't known."""
+    if case.gpu is not None:
+        cell = case.gpu.cell
+        return None if cell is None else cell.hours * 60
+    return case.phase.wall_minutes
