@@ -74,7 +74,10 @@ class LocalLane:
                 if lock is not None and not folder.deleting.exists() and read_record(folder.launch) is None:
                     write_record(folder.launch, _intent(launch, self._clock))
                 known = read_record(folder.launch)
-                if lock is not None and known is not None and _is_startable(folder, known, launch):
+                if known is None:
+                    # Somebody else is creating it at this moment, or deleting it.
+                    return Pending("", queued=False)
+                if lock is not None and _is_startable(folder, known, launch):
                     self._start(folder, launch, lock)
         except (OSError, WidelaneError, subprocess.SubprocessError) as error:
             return _not_started(error)
