@@ -224,7 +224,8 @@ class Dispatch:
             self.gave_up = str(error)
             return
         if outcome.reason:
-            self._note(job.name, f"{outcome.reason}: {outcome.detail}")
+            code = "" if job.name == SETUP else f"{outcome.reason}: "
+            self._note(job.name, code + outcome.detail)
         self.board.move(job, "failed" if outcome.reason else "succeeded", outcome.reason)
 
     def _fetch(self) -> None:

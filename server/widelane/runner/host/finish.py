@@ -10,6 +10,24 @@ from .board import MERGE, OVER, SETUP, Board
 from .state import State
 
 
+NOTHING: Record = {
+    "total": 0,
+    "succeeded": 0,
+    "failed": 0,
+    "cached": 0,
+    "realized_width": 0,
+    "merge": None,
+    "gpu_seconds_busy": 0.0,
+    "gpu_seconds_held": 0.0,
+}
+"""The counts of a host that ran nothing."""
+
+
+def finished_key(lease: str) -> str:
+    """Where a lease's finished.json is."""
+    return f"leases/{lease}/finished.json"
+
+
 @dataclass(frozen=True)
 class End:
     """State and reason of finished.json."""

@@ -16,7 +16,7 @@ from typing import Callable, Optional
 from .attempt import Record, write_record
 from .dispatch import Dispatch, Parts
 from .engine import Engine
-from .finish import End, summary
+from .finish import NOTHING, End, finished_key, summary
 from .loop import Loop, Stop
 from .prepare import boot_id, describe_host, make_work_folder
 from .progress import Reporter
@@ -52,7 +52,10 @@ class Host:
             stack.callback(loop.close)
             engine = Engine(loop, state, self._root, Path(sys.argv[0]).resolve())
             stack.callback(engine.close)
-            spec = self._read_spec()
+            try:
+                spec = self._read_spec()
+            except SpecError as error:
+                return self._refuse(error)
             publisher = Publisher(self._store, spec, self._root / "work")
             frame = _Frame(self._store, self._root, state, spec, publisher)
             if frame.is_finished():
@@ -85,6 +88,15 @@ class Host:
                 raise SpecError(f"not in the store {self._store.url}") from error
             raise
 
+    def _refuse(self, error: SpecError) -> str:
+        """A host that can't read its spec still says why, where the lease is known."""
+        if not error.lease:
+            raise error
+        end = End("env_broken", f"{self._key}: {error}")
+        data = json.dumps({"state": end.state, "reason": end.reason, **NOTHING}, indent=1).encode()
+        persist(lambda: self._store.put_if_absent(finished_key(error.lease), data), Limits().store_patience)
+        return ""
+
     def _claim(self, state: State) -> None:
         """A root folder belongs to one spec."""
         mine = [self._store.url, self._key]
@@ -105,7 +117,7 @@ class _Frame:
         self._state = state
         self._spec = spec
         self._publisher = publisher
-        self._key = f"leases/{spec.lease}/finished.json"
+        self._key = finished_key(spec.lease)
         self._host: Record = {}
 
     def is_finished(self) -> bool:
@@ -150,9 +162,7 @@ class _Frame:
     def _record(self, end: End, dispatch: Optional[Dispatch]) -> Record:
         head = {"state": end.state, "reason": end.reason}
         if dispatch is None:
-            units = len(self._spec.units)
-            rest = {"total": units, "succeeded": 0, "failed": 0, "cached": 0, "realized_width": 0, "merge": None}
-            return {**head, **rest, "gpu_seconds_busy": 0.0, "gpu_seconds_held": 0.0}
+            return {**head, **NOTHING, "total": len(self._spec.units)}
         width = self.slots().width
         return {
             **head,

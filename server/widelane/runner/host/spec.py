@@ -11,7 +11,9 @@ Gpus = Union[int, str]
 
 
 class SpecError(ValueError):
-    """A spec that can't be run."""
+    """A spec that can't be run. `lease` is set when that much could be read."""
+
+    lease = ""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class _Reader:
         found = self.texts("outputs")
         for pattern in found:
             relative(pattern, f"{self.at}.outputs")
+            if any("**" in part and part != "**" for part in PurePosixPath(pattern).parts):
+                raise SpecError(f"{self.at}.outputs: {pattern!r}: ** stands alone between slashes")
         return found
 
 
@@ -115,8 +119,19 @@ def parse(data: bytes) -> Spec:
     """The spec. Raises `SpecError`."""
     try:
         top = _Reader(json.loads(data), "spec")
+    except SpecError:
+        raise
     except ValueError as error:
         raise SpecError(f"not JSON: {error}") from error
+    try:
+        return _parse(top)
+    except SpecError as error:
+        lease = top.value.get("lease")
+        error.lease = lease if isinstance(lease, str) else ""
+        raise
+
+
+def _parse(top: _Reader) -> Spec:
     if top.get("spec", int) != 1:
         raise SpecError(f"spec.spec: this runner reads form 1, not {top.value['spec']!r}")
     source = top.optional("source")
