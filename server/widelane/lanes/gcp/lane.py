@@ -93,7 +93,7 @@ class GcpLane:
             return self._follow(launch, found)
         instance = self._instance(launch.zone, launch.name)
         if instance is not None:
-            return self._own(launch, machine(instance), operation)
+            return self._own(launch, machine(instance), operation, done=True)
         if not operation:
             return gone(launch, self.preempted(launch.name, launch.zone))
         return Failure(
@@ -153,7 +153,7 @@ class GcpLane:
             return Pending(name, queued=False)
         instance = self._instance(launch.zone, launch.name)
         if instance is not None:
-            return self._own(launch, machine(instance), name)
+            return self._own(launch, machine(instance), name, done=done)
         if still_may_come(operation, self._clock.now()):
             return Pending(name, queued=False)
         again = self._read(lambda: self._compute.operation(launch.zone, name))
@@ -172,11 +172,11 @@ class GcpLane:
         if instance is None:
             return failure
         found = machine(instance)
-        return stands(launch, found, "") if is_ours(launch, found) else _not_ours(failure, found)
+        return stands(launch, found, "", done=True) if is_ours(launch, found) else _not_ours(failure, found)
 
-    def _own(self, launch: Launch, found: Machine, operation: str) -> Progress:
+    def _own(self, launch: Launch, found: Machine, operation: str, *, done: bool) -> Progress:
         if is_ours(launch, found):
-            return stands(launch, found, operation)
+            return stands(launch, found, operation, done=done)
         conflict = Failure(outcome=Outcome.CONFLICT, scope=Scope.INSTANCE, code="NOT_OURS", message="")
         return _not_ours(conflict, found)
 

@@ -55,11 +55,15 @@ def is_ours(launch: Launch, found: Machine) -> bool:
     return found.attempt_id == label_value(launch.attempt_id)
 
 
-def stands(launch: Launch, found: Machine, operation: str) -> Progress:
-    """What an existing machine means for its launch. One that ran already is granted, whatever it is now."""
+def stands(launch: Launch, found: Machine, operation: str, *, done: bool) -> Progress:
+    """What an existing machine means for its launch; `done`: its insert has ended.
+
+    One that ran already is granted, whatever it is now. One that ends before its insert does never ran: the
+    operation will say why.
+    """
     if found.state is MachineState.QUEUED:
         return Pending(operation, queued=True)
-    if found.state is MachineState.STARTING:
+    if found.state is MachineState.STARTING or (found.state is not MachineState.RUNNING and not done):
         return Pending(operation, queued=False)
     wanted = (launch.rung.machine_type, launch.rung.provisioning_model.value)
     got = (found.machine_type, found.provisioning_model)
