@@ -36,6 +36,8 @@ class Net:
 def _tell(error: BaseException) -> None:
     if isinstance(error, WidelaneError):
         console.failure(error)
+    elif isinstance(error, click.exceptions.NoArgsIsHelpError):
+        console.note(error.format_message())
     elif isinstance(error, click.UsageError):
         path = error.ctx.command_path if error.ctx is not None else "widelane"
         console.error("usage", error.format_message(), f"`{path} --help` lists what it takes")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from widelane import config
-from widelane.dispatcher import Client
+from widelane import config, facts
 from widelane.errors import InputError
 from widelane.tools.desk import Desk
+
+if TYPE_CHECKING:
+    from widelane.dispatcher import Client
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the tool's structured content, nothing else.")
 SIM = click.option(
@@ -34,12 +37,28 @@ NAMED_RUN = click.argument("run", metavar="RUN", callback=_named)
 
 
 def open_desk(sim: str | None = None) -> Desk:
-    """The desk of this working folder and environment. Creates nothing."""
+    """The desk of this working folder and environment. Creates nothing.
+
+    Raises:
+        ScenarioError: `sim` is a scenario file that can't be used.
+    """
+    if sim is not None and "://" not in sim:
+        _check_scenario(Path(sim).expanduser())
     return Desk.open(Path.cwd(), os.environ, sim)
+
+
+def _check_scenario(path: Path) -> None:
+    from widelane.simcloud import scenario_file  # noqa: PLC0415 - for rehearsals only
+    from widelane.simcloud.atlas import Atlas  # noqa: PLC0415 - as above
+
+    cases = {case["name"]: case for case in facts.gce_errors()["cases"]}
+    scenario_file.read(path, Atlas(facts.catalog()), cases)
 
 
 def open_client() -> Client:
     """The dispatcher's client, for what no tool does."""
+    from widelane.dispatcher import Client  # noqa: PLC0415 - `serve` starts without it
+
     return Client(config.load(Path.cwd(), os.environ))
 
 

@@ -8,7 +8,7 @@ from typing import NoReturn, cast
 
 import click
 
-from widelane.cli import console
+from widelane.cli import console, exit_codes
 from widelane.cli.crash import Net
 
 _VERBS = {
@@ -68,8 +68,10 @@ def run(arguments: list[str]) -> int:
     """Run one command line; the exit code."""
     console.prepare()
     with Net() as net:
-        code = verbs.main(arguments, prog_name="widelane", standalone_mode=False)
-        net.code = code if isinstance(code, int) else 0
+        # Not `verbs.main`, which would turn a closed pipe into exit code 1 before the net sees it.
+        with verbs.make_context("widelane", arguments) as context:
+            code = verbs.invoke(context)
+        net.code = code if isinstance(code, int) else exit_codes.DONE
     return net.code
 
 

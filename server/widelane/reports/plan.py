@@ -24,7 +24,7 @@ def _phase(phase: PhaseVerdict, origin: str, paper: Paper) -> list[str]:
     lines = [f"{paper.paint(clean_line(phase.name), 'strong')}  {verdict_word(phase.verdict, paper)}  {_width(phase)}"]
     for finding in phase.findings:
         lines += finding_lines(finding, origin, paper)
-    if phase.widths:
+    if phase.widths and phase.requested_width:
         lines += ["", *_widths(phase, paper)]
     if phase.ladder:
         lines += ["", *_ladder(phase, paper)]
@@ -37,11 +37,14 @@ def _width(phase: PhaseVerdict) -> str:
     width = f"width {phase.requested_width}"
     if phase.recommended_width != phase.requested_width:
         width += f", recommended {phase.recommended_width}"
-    return f"{width}  {plural(phase.units, 'unit')}, bound by {clean_line(phase.binding)}"
+    bound = "" if phase.binding in ("", "asked") else f", bound by {clean_line(phase.binding)}"
+    return f"{width}  {plural(phase.units, 'unit')}{bound}"
 
 
 def _widths(phase: PhaseVerdict, paper: Paper) -> list[str]:
-    marks = {phase.requested_width: "asked", phase.recommended_width: "recommended"}
+    marks = {phase.recommended_width: "recommended"}
+    if phase.requested_width != phase.recommended_width or phase.binding == "asked":
+        marks[phase.requested_width] = "asked"
     rows = [
         (
             str(row.width),
@@ -70,6 +73,8 @@ def _ladder(phase: PhaseVerdict, paper: Paper) -> list[str]:
         for number, rung in enumerate(phase.ladder, start=1)
     ]
     lines = paper.table((">rung", ">width", "lane", "machine type", "model", "quota", "zones"), rows)
+    if not phase.requested_width:
+        return lines
     return [*lines, *paper.wrap(f"{phase.length.value}: {clean_line(phase.length_reason)}", "  ")]
 
 
