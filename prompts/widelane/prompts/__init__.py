@@ -1,0 +1,1 @@
+"""Prompts and `.claude/` surfaces: Markdown sources next to the code, values from facts and policy."""

@@ -1,0 +1,60 @@
+"""quota_check: which rungs the project's quotas admit, and which metric binds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from widelane import router
+from widelane.errors import InputError
+from widelane.models.quota import QuotaReport
+from widelane.tools.given import Count, PlanGiven, Text
+
+if TYPE_CHECKING:
+    from widelane.models.plan import ParsedPlan
+    from widelane.tools.desk import Desk
+
+
+class QuotaCheckInput(PlanGiven):
+    """A plan, or a width and an intent."""
+
+    width: Count = Field(default=0, description="Instead of a plan: GPUs on one machine")
+    intent: Text = Field(default="", description="With width: the kind of work, as in a plan")
+
+
+def quota_check(given: QuotaCheckInput, desk: Desk) -> QuotaReport:
+    """Read the project's quotas and say what each rung needs of them.
+
+    Raises:
+        InputError: neither a plan nor an intent, or both.
+        ConfigError: no project is configured.
+        LaneAuthError: no credentials.
+    """
+    parsed = _plan(given, desk)
+    # What can't be answered is refused before the network is asked.
+    _report(parsed, given, desk)
+    desk.read_quotas()
+    return _report(parsed, given, desk)
+
+
+def _report(parsed: ParsedPlan | None, given: QuotaCheckInput, desk: Desk) -> QuotaReport:
+    """What the quotas that are known say."""
+    if parsed is not None:
+        return router.quota_report(desk.bench(), plan=parsed)
+    return router.quota_report(desk.bench(), intent=given.intent, width=given.width or None)
+
+
+def _plan(given: QuotaCheckInput, desk: Desk) -> ParsedPlan | None:
+    """The plan; None for a width and an intent."""
+    planned = bool(given.plan or given.plan_path)
+    if planned and (given.width or given.intent):
+        raise InputError("a plan was given together with width or intent", hint="give one or the other")
+    if planned:
+        return desk.judge(given)[0]
+    if not given.intent:
+        raise InputError(
+            "neither a plan nor an intent was given",
+            hint=f"give `plan`, `plan_path`, or `width` and `intent`; intents: {', '.join(desk.catalog.intents)}",
+        )
+    return None
