@@ -10,12 +10,11 @@ import pytest
 
 from tests.fakes.lane import STOCKOUT, Host
 from tests.fakes.runs import DISPATCH, LADDER, RUN, Bed, make_phase
-from tests.fakes.walks import make_rung
 from widelane.errors import LaneAuthError, LaneUnknownError
 from widelane.ledger.events import CancelRequested
 from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.models.dispatch import DispatchState
-from widelane.models.quota import Admits
+from widelane.models.quota import QuotaMetric, QuotaSnapshot, RegionQuota
 
 A, C = "us-central1-a", "us-central1-c"
 WIDE_FLEX = ("a2-ultragpu-8g", "FLEX_START", A)
@@ -315,13 +314,17 @@ def test_a_ladder_without_stock_ends_exhausted_with_every_attempt(bed: Bed) -> N
 
 
 def test_a_rung_that_quota_denies_is_skipped_without_a_create(tmp_path: Path) -> None:
-    denied = make_rung("a2-ultragpu-8g", 8, "STANDARD", zones=(A,), admits=Admits.NO)
-    bed = Bed(tmp_path, ladder=(denied, LADDER[2]))
+    bed = Bed(tmp_path, ladder=(LADDER[1], LADDER[2]))
+    four = QuotaMetric(metric="NVIDIA_A100_80GB_GPUS", limit=4, usage=0)
+    region = RegionQuota(region="us-central1", metrics=(four,))
+    bed.lane.snapshot = QuotaSnapshot(project="p", taken_at="now", regions=(region,), global_metrics=None)
     try:
         bed.lane.answers[FOUR_FLEX] = ["run"]
         phase = bed.work()
         assert [launch.rung.width for launch in bed.lane.sent] == [4]
-        assert list(phase.walks[0].skipped) == [0]
+        skipped = phase.walks[0].skipped
+        assert list(skipped) == [0]
+        assert "NVIDIA_A100_80GB_GPUS" in skipped[0].message
     finally:
         bed.close()
 
@@ -342,7 +345,9 @@ def test_the_day_s_walks_are_used_up_after_as_many_walks_with_an_answer_about_ca
 
 
 def test_a_static_split_keeps_the_number_of_shards_of_its_first_lease(tmp_path: Path) -> None:
-    phase = make_phase(command="python train.py --shard {shard} --of {shards}", outputs=("out/{shard}.json",), axes=None)
+    phase = make_phase(
+        command="python train.py --shard {shard} --of {shards}", outputs=("out/{shard}.json",), axes=None
+    )
     bed = Bed(tmp_path, [phase])
     try:
         bed.lane.answers[FOUR_FLEX] = ["run"]

@@ -16,9 +16,7 @@ from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.models.quota import QuotaSnapshot
 from widelane.store import Store
 
-STOCKOUT = Failure(
-    outcome=Outcome.CAPACITY, scope=Scope.ZONE, code="ZONE_RESOURCE_POOL_EXHAUSTED", message="no stock"
-)
+STOCKOUT = Failure(outcome=Outcome.CAPACITY, scope=Scope.ZONE, code="ZONE_RESOURCE_POOL_EXHAUSTED", message="no stock")
 LOST_ANSWER = Failure(
     outcome=Outcome.TRANSIENT, scope=Scope.INSTANCE, code="ReadTimeout", message="no answer", outcome_known=False
 )
@@ -130,6 +128,8 @@ class ScriptedLane:
 
     def _again(self, launch: Launch) -> Progress:
         machine = self.machines_.get(launch.name)
+        if machine is not None and machine.state is MachineState.QUEUED:
+            return Pending("op-1", queued=True)
         return Granted(machine) if machine is not None else self.by_request[launch.request_id]
 
     def _make(self, launch: Launch, how: str) -> Progress:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from widelane.lanes.registry import open_lane
-
 from widelane.config import Settings
 from widelane.dispatcher.assignment import Assignment
 from widelane.dispatcher.case import Case
 from widelane.dispatcher.edge import Edge
 from widelane.facts import catalog, load_intents, load_policy
 from widelane.lanes.protocol import Lane
+from widelane.lanes.registry import open_lane
 from widelane.ledger import Journal, RunState
 from widelane.ledger.events import RunRequested
 from widelane.models.plan import Plan

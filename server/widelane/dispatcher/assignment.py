@@ -40,16 +40,16 @@ class Assignment:
             if shards is None:
                 if not width:
                     return None
-                shards = max(1, width // (self.phase.gpus_per_shard or 1))
-        return make_units(self.phase, shards=shards, salt=self._salt())
+                shards = self._shards_at(width)
+        group = self._group()
+        return make_units(self.phase, shards=shards, salt=self._salt(), group=group)
 
     def count_done(self) -> tuple[int | None, int]:
         """(units, units with a record); the first is None while a static split has no count."""
         units = self.units()
         if units is None:
             return None, 0
-        digests = [unit.digest for unit in units.units]
-        return len(digests), len(unit_records(self.store, digests))
+        return len(units.units), len(unit_records(self.store, [unit.digest for unit in units.units]))
 
     def complete(self) -> bool:
         """Whether every unit and the merge have a record."""
@@ -61,12 +61,13 @@ class Assignment:
 
     def digests(self, units: UnitList) -> list[str]:
         """Digests of everything that gets a record, the merge last."""
-        return [unit.digest for unit in units.units] + ([units.merge.digest] if units.merge is not None else [])
+        merge = (units.merge,) if units.merge is not None else ()
+        return [unit.digest for unit in (*units.units, *merge)]
 
     def keep_shards(self, width: int) -> None:
         """Fix the number of a static split at the first lease; later ones keep it."""
         if static_shards(self.phase):
-            shards = max(1, width // (self.phase.gpus_per_shard or 1))
+            shards = self._shards_at(width)
             self.store.put_if_absent(self._shards_key(), json.dumps({"shards": shards}).encode())
 
     def write_spec(self, attempt_id: str, width: int) -> str:
@@ -91,6 +92,14 @@ class Assignment:
         requested = self.run.phase_named(self.phase.name)
         assert requested is not None, "a dispatch is of a phase of its run"
         return requested.requested
+
+    def _group(self) -> int | None:
+        """GPUs of one unit as the verdict took them; a phase that the run leaves out has the plan's."""
+        requested = self.run.phase_named(self.phase.name)
+        return requested.requested.verdict.gpus_per_shard or None if requested is not None else None
+
+    def _shards_at(self, width: int) -> int:
+        return max(1, width // (self._group() or 1))
 
     def _salt(self) -> UnitSalt:
         return UnitSalt(

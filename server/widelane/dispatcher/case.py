@@ -7,7 +7,7 @@ from widelane.errors import LaneAuthError, LaneError, LaneUnknownError, StoreErr
 from widelane.lanes.protocol import Lane, Launch
 from widelane.ledger import AttemptState, Event, Journal, PhaseState, Recorded, RunState, fold
 from widelane.ledger.events import Trouble
-from widelane.store import Store
+from widelane.store import Store, open_store
 
 Passing = (LaneUnknownError, LaneAuthError, StoreError)
 """Failures of the world that may pass: the question is asked again, and nothing is concluded."""
@@ -17,11 +17,10 @@ _LONGEST_PAUSE_SECONDS = 30.0
 class Case:
     """Reads and writes one dispatch; holds nothing that the journal doesn't."""
 
-    def __init__(self, journal: Journal, run_id: str, dispatch_id: str, store: Store, edge: Edge) -> None:
+    def __init__(self, journal: Journal, run_id: str, dispatch_id: str, edge: Edge) -> None:
         self.journal = journal
         self.run_id = run_id
         self.dispatch_id = dispatch_id
-        self.store = store
         self.edge = edge
         self._lanes: dict[str, Lane] = {}
         self._records: list[Recorded] = []
@@ -29,6 +28,7 @@ class Case:
         self.run: RunState
         self._failures = 0
         self.refresh()
+        self.store: Store = open_store(self.run.requested.store_url)
 
     @property
     def phase(self) -> PhaseState:

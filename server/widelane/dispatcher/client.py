@@ -18,7 +18,7 @@ from widelane.ledger import Journal, RunState, fold
 from widelane.ledger.events import CancelRequested, ReleaseRequested
 from widelane.models.dispatch import DispatchAnswer, RunEvent, RunStatus
 from widelane.models.plan import ParsedPlan
-from widelane.models.verdict import PlanVerdict
+from widelane.models.verdict import PlanVerdict, Verdict
 from widelane.store import Store, open_store
 
 _LOOK_SECONDS = 0.1
@@ -48,8 +48,11 @@ class Client:
             BusyError: other work runs under the same task and phase.
         """
         submission = Submission(self._settings, parsed, verdict)
+        if verdict.verdict is Verdict.REVISE:
+            return submission.refused()
+        run_id, request = submission.prepare(phase=phase, fresh=fresh, sim=sim)
         with self._journal() as journal:
-            answer = submission.submit(journal, phase=phase, fresh=fresh, sim=sim)
+            answer = submission.submit(journal, run_id, request)
             if answer.run_id is not None:
                 status = self._status(journal, answer.run_id)
                 answer = answer.model_copy(update={"state": status.state, "phases": status.phases})

@@ -48,15 +48,15 @@ class Creation:
         attempt = self._attempt
         while True:
             try:
-                # Absence is asked for first: a machine that is gone has written everything it ever will.
                 machine = self._lane.find(attempt.intended.name, attempt.intended.zone)
-                finished = read_finished(self._case.store, self._id)
-                break
+                if machine is not None:
+                    return _from_machine(attempt, machine)
+                # Absence was asked for first: a machine that is gone has written everything it ever will.
+                if read_finished(self._case.store, self._id) is not None:
+                    return Granted(_gone_machine(attempt))
+                return _expired(attempt) if self._overdue() else None
             except Passing as error:
                 self._case.trouble(error, self._lane)
-        if machine is not None:
-            return _from_machine(attempt, machine)
-        return Granted(_gone_machine(attempt)) if finished is not None else None
 
     def _ask(self) -> Progress | None:
         """One question: the create, sent with the same request id each time, or how it stands. None: no answer."""
@@ -85,7 +85,6 @@ class Creation:
 
     def _settled(self, progress: Progress | None) -> bool:
         """Write down what the answer settles; whether that is how the create ended."""
-        attempt = self._attempt
         if isinstance(progress, Granted):
             self._selected(progress.machine)
             return True
@@ -94,10 +93,13 @@ class Creation:
             return True
         if isinstance(progress, Pending):
             self._accepted(progress)
-            if self._lane.clock.now() >= datetime.fromisoformat(attempt.intended.deadline):
+            if self._overdue():
                 self._failed(_expired(self._attempt))
                 return True
         return False
+
+    def _overdue(self) -> bool:
+        return self._lane.clock.now() >= datetime.fromisoformat(self._attempt.intended.deadline)
 
     def _accepted(self, pending: Pending) -> None:
         attempt = self._attempt

@@ -7,14 +7,16 @@ import tempfile
 from pathlib import Path
 
 from widelane.errors import InputError
-from widelane.models.plan import ParsedPlan, Phase, Source
+from widelane.models.plan import ParsedPlan, Source
 from widelane.store import Store, fetch_git, publish_source
 
 _PLACEHOLDER = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}")
 
 
-def publish_sources(store: Store, phases: list[Phase], parsed: ParsedPlan) -> dict[str, str]:
+def publish_sources(store: Store, parsed: ParsedPlan) -> dict[str, str]:
     """Digest of each phase's source archive by phase name; the archives are then in the store.
+
+    Those of phases that a run leaves out count too: the units of the phases before are known by them.
 
     Raises:
         InputError: a folder that isn't there, or a plan without a folder to start from.
@@ -22,7 +24,7 @@ def publish_sources(store: Store, phases: list[Phase], parsed: ParsedPlan) -> di
     """
     published: dict[Source, str] = {}
     found: dict[str, str] = {}
-    for phase in phases:
+    for phase in parsed.plan.phases:
         if phase.source is None or (phase.source.path is None and phase.source.git is None):
             continue
         if phase.source not in published:

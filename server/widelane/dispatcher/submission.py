@@ -6,8 +6,6 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from widelane.lanes.registry import open_lane
-
 from widelane.config import Settings
 from widelane.dispatcher.assembly import make_bench, plan_of
 from widelane.dispatcher.assignment import Assignment
@@ -16,11 +14,12 @@ from widelane.dispatcher.places import default_store
 from widelane.dispatcher.sourcing import publish_sources
 from widelane.errors import BusyError, InputError
 from widelane.lanes.clock import SystemClock
+from widelane.lanes.registry import open_lane
 from widelane.ledger import Journal, RunState, fold
 from widelane.ledger.events import RequestedPhase, RunRequested
 from widelane.models.dispatch import DispatchAnswer, DispatchState
 from widelane.models.plan import Accept, ParsedPlan, Phase, Plan
-from widelane.models.verdict import PhaseVerdict, PlanVerdict, Verdict
+from widelane.models.verdict import PhaseVerdict, PlanVerdict
 from widelane.router import UnitSalt, dispatch_key, make_units
 from widelane.store import open_store, publish_runner
 
@@ -40,15 +39,12 @@ class Submission:
         self._parsed = parsed
         self._verdict = verdict
 
-    def submit(self, journal: Journal, *, phase: str | None, fresh: bool, sim: SimTarget | None) -> DispatchAnswer:
-        """Write the request for a run, or name the run that is at it or has done it.
+    def prepare(self, *, phase: str | None, fresh: bool, sim: SimTarget | None) -> tuple[str, RunRequested]:
+        """The id and the request of a new run, with what its hosts need published. Leaves the journal alone.
 
         Raises:
-            InputError, ConfigError, LaneAuthError: the plan can't be dispatched as it is.
-            BusyError: other work is under way in its place.
+            InputError, ConfigError, LaneAuthError: the plan can't be dispatched as it is; nothing was written.
         """
-        if self._verdict.verdict is Verdict.REVISE:
-            return self._refused()
         chosen = self._chosen(phase)
         self._check(chosen)
         request = self._request(chosen, sim)
@@ -57,6 +53,15 @@ class Submission:
             request = request.model_copy(update={"generation": run_id})
         request = request.model_copy(update={"phases": _numbered(request.phases, run_id)})
         _check_inputs(run_id, request)
+        return run_id, request
+
+    def submit(self, journal: Journal, run_id: str, request: RunRequested) -> DispatchAnswer:
+        """Write the request for a run, or name the run that is at it or has done it.
+
+        Raises:
+            BusyError: other work is under way in its place.
+        """
+        fresh = bool(request.generation)
         with journal.transaction():
             found = _at_work(journal, request)
             if found is None and not fresh:
@@ -66,7 +71,8 @@ class Submission:
             journal.append(run_id, request)
         return self._answer(run_id, "started", started=True)
 
-    def _refused(self) -> DispatchAnswer:
+    def refused(self) -> DispatchAnswer:
+        """The answer when the verdict is REVISE."""
         return DispatchAnswer(
             started=False,
             reason="plan_revise",
@@ -121,8 +127,8 @@ class Submission:
             lane = open_lane(name, self._settings)
             lane.check(store_url)
         store = open_store(store_url)
-        sources = publish_sources(store, [phase for phase, _ in chosen], self._parsed)
-        keys = _dispatch_keys(self._parsed.plan, sources)
+        sources = publish_sources(store, self._parsed)
+        keys = _dispatch_keys(self._parsed.plan, self._verdict, sources)
         phases = tuple(
             RequestedPhase(dispatch_id="", dispatch_key=keys[phase.name], verdict=verdict) for phase, verdict in chosen
         )
@@ -165,15 +171,16 @@ def _digest(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _dispatch_keys(plan: Plan, sources: dict[str, str]) -> dict[str, str]:
+def _dispatch_keys(plan: Plan, verdict: PlanVerdict, sources: dict[str, str]) -> dict[str, str]:
     """Key of each phase: its units without their inputs, its width bounds, and the keys of the phases before it."""
     keys: dict[str, str] = {}
-    left = {phase.name: phase for phase in plan.phases}
+    left = {phase.name: (phase, judged) for phase, judged in zip(plan.phases, verdict.phases, strict=True)}
     while left:
-        ready = [phase for phase in left.values() if all(name in keys for name in phase.after)]
-        for phase in ready:
+        ready = [pair for pair in left.values() if all(name in keys for name in pair[0].after)]
+        for phase, judged in ready:
             salt = UnitSalt(sources.get(phase.name, ""), tuple(keys[name] for name in phase.after), "")
-            keys[phase.name] = dispatch_key(make_units(phase, shards=1, salt=salt), phase)
+            units = make_units(phase, shards=1, salt=salt, group=judged.gpus_per_shard or None)
+            keys[phase.name] = dispatch_key(units, phase.name, judged.min_width, judged.requested_width)
             del left[phase.name]
     return keys
 

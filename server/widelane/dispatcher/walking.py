@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from widelane.dispatcher.assignment import Assignment
 from widelane.dispatcher.case import Case, Passing
@@ -85,8 +85,7 @@ def _over_budget(case: Case, work: Assignment, ladder: tuple[Rung, ...]) -> End 
         return End(DispatchState.STOPPED, "preempted_too_often", hint)
     if all(rung.lane in _FREE_LANES for rung in ladder):
         return None
-    now = datetime.now(UTC)
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    midnight = case.journal.now().replace(hour=0, minute=0, second=0, microsecond=0)
     spent = _charged_walks(case, midnight.isoformat())
     if spent < work.policy.walks_per_day:
         return None

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from widelane.errors import LedgerError
@@ -82,6 +83,10 @@ class Journal:
                     self._db.execute(statement)
                 self._db.execute(f"PRAGMA user_version={_VERSION}")
 
+    def now(self) -> datetime:
+        """The time that an event written now would carry."""
+        return self._clock.now()
+
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
@@ -105,7 +110,7 @@ class Journal:
             return self._insert(run_id, event, dispatch_id)
 
     def _insert(self, run_id: str, event: Event, dispatch_id: str | None) -> int:
-        at = self._clock.now().isoformat()
+        at = self.now().isoformat()
         cursor = self._db.execute(
             "INSERT INTO event (at, run_id, dispatch_id, kind, body) VALUES (?, ?, ?, ?, ?)",
             (at, run_id, dispatch_id, event.kind, event.model_dump_json(exclude_defaults=False)),
