@@ -10,6 +10,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from widelane.cli.main import run
+
 Widelane = Callable[..., CompletedProcess[str]]
 
 GOOD = """\
@@ -62,14 +64,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("verb", ["check", "plan", "dispatch"])
 @pytest.mark.parametrize("case", CASES)
 def test_a_bad_plan_is_refused_with_place_and_fix(
-    case: str, verb: str, widelane: Widelane, tmp_path: Path, widelane_home: Path
+    case: str, widelane: Widelane, tmp_path: Path, widelane_home: Path
 ) -> None:
     bad = CASES[case]
     (tmp_path / bad.name).write_text(bad.text, encoding="utf-8")
-    done = widelane(verb, bad.name)
+    done = widelane("dispatch", bad.name)
     told = done.stderr if bad.code == 2 else done.stdout
     assert done.returncode == bad.code, done.stdout + done.stderr
     assert re.search(rf"{re.escape(bad.name)}:{bad.place}\b", told), told
@@ -81,6 +82,22 @@ def test_a_bad_plan_is_refused_with_place_and_fix(
     if bad.code == 2:
         assert done.stdout == ""
         assert done.stderr.startswith("error[")
+
+
+@pytest.mark.parametrize("verb", ["check", "plan"])
+@pytest.mark.parametrize("case", CASES)
+def test_check_and_plan_say_the_same_of_it(
+    case: str, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = CASES[case]
+    (tmp_path / bad.name).write_text(bad.text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert run([verb, bad.name]) == bad.code
+    written = capsys.readouterr()
+    told = written.err if bad.code == 2 else written.out
+    assert re.search(rf"{re.escape(bad.name)}:{bad.place}\b", told), told
+    assert bad.says in told
+    assert bad.fix in told
 
 
 def test_a_binary_file_is_no_plan(widelane: Widelane, tmp_path: Path, widelane_home: Path) -> None:

@@ -23,7 +23,7 @@ def status(done: int, state: DispatchState, last_seq: int) -> RunStatus:
         requested_width=8,
         realized_width=4,
         units=UnitCounts(total=20, succeeded=done, running=1),
-        gpus=(GpuProgress(gpu="GPU-0", done=done),),
+        gpus=(GpuProgress(gpu="0", done=done),),
     )
     return RunStatus(run_id="r-1", state=state, plan_digest="1a", started_at="", phases=(phase,), last_seq=last_seq)
 
@@ -68,7 +68,7 @@ def test_each_event_is_one_line_and_each_quarter_of_the_units_another() -> None:
     assert end.state is DispatchState.SUCCEEDED
     assert stream.getvalue().splitlines() == [
         "phase   d-1: 20 units",
-        "units   capture 11/20  GPU-0:11",
+        "units   capture 11/20  per GPU 0:11",
         "run     succeeded",
     ]
     assert runs.asked_after == [0, 1, 1, 1, 1]

@@ -86,7 +86,7 @@ def test_a_run_that_degrades_is_told_line_by_line(opening: list[Any], paper: Pap
         ev.WidthRealized(attempt_id="a-2", realized_width=4, expected_width=4),
         ev.LeaseFinished(attempt_id="a-2", state="succeeded", total=20, succeeded=20),
         ev.Released(attempt_id="a-2"),
-        ev.PhaseEnded(state="succeeded", total=20, succeeded=20),
+        ev.PhaseEnded(state="succeeded", reason="done", total=20, succeeded=20),
         ev.RunEnded(state="succeeded"),
     ]
     assert told(events, paper) == [

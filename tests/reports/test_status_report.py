@@ -12,8 +12,8 @@ r-77  running
     skipped  a3-highgpu-8g FLEX_START: quota
     granted  a2-ultragpu-4g FLEX_START us-central1-a
     [##########..........] 10/20 units, 4 running, 1 failed
-      GPU-0  5 units  unit 11
-      GPU-1  5 units
+      GPU 0  5 units  at unit 11
+      GPU 1  5 units
   report  queued  no GPU
 """
 
@@ -31,7 +31,7 @@ def test_an_accepted_finding_is_shown_in_every_status(run: RunStatus, paper: Pap
 def test_runs_are_listed_one_a_line(run: RunStatus, paper: Paper) -> None:
     assert runs_report([run], paper).splitlines() == [
         "run   state    started               task  phases",
-        "r-77  running  2026-03-01T12:00:00Z  1121  capture running, report queued",
+        "r-77  running  2026-03-01 12:00:00Z  1121  capture running, report queued",
     ]
 
 
@@ -43,8 +43,8 @@ def test_progress_shows_only_what_is_under_way(run: RunStatus, paper: Paper) -> 
     assert progress_lines(run, paper) == [
         "capture  running  width 4 of 8 asked",
         "  [##########..........] 10/20 units, 4 running, 1 failed",
-        "    GPU-0  5 units  unit 11",
-        "    GPU-1  5 units",
+        "    GPU 0  5 units  at unit 11",
+        "    GPU 1  5 units",
     ]
 
 

@@ -64,8 +64,9 @@ class Plain:
             quarter = _QUARTERS * done // units.total
             if quarter > self._quarters.get(phase.dispatch_id, 0):
                 self._quarters[phase.dispatch_id] = quarter
-                per_gpu = " ".join(f"{clean_line(gpu.gpu)}:{gpu.done}" for gpu in phase.gpus)
-                self._write([f"units   {clean_line(phase.name)} {done}/{units.total}  {per_gpu}".rstrip()])
+                per_gpu = "".join(f" {clean_line(gpu.gpu)}:{gpu.done}" for gpu in phase.gpus)
+                share = f"  per GPU{per_gpu}" if per_gpu else ""
+                self._write([f"units   {clean_line(phase.name)} {done}/{units.total}{share}"])
 
     def _write(self, lines: list[str]) -> None:
         if lines:

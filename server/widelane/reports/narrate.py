@@ -16,7 +16,7 @@ from typing import Any
 
 from widelane.ledger import Event, parse_event
 from widelane.ledger import events as ev
-from widelane.models.dispatch import RunEvent
+from widelane.models.dispatch import DispatchState, RunEvent
 from widelane.models.verdict import Rung
 from widelane.reports.clean import clean_line
 from widelane.reports.paper import Paper, Style, plural
@@ -144,7 +144,7 @@ class Narrator:
 
     def _phase_ended(self, dispatch: str, event: ev.PhaseEnded) -> str:
         units = f", {event.succeeded} of {plural(event.total, 'unit')}" if event.total else ""
-        why = f": {clean_line(event.reason)}" if event.reason else ""
+        why = f": {clean_line(event.reason)}" if event.reason and event.state != DispatchState.SUCCEEDED else ""
         return f"ended {self._name(dispatch)} {event.state}{units}{why}"
 
     def _run_ended(self, _dispatch: str, event: ev.RunEnded) -> str:

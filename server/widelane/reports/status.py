@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from widelane.models.attempt import AttemptRow, Outcome
 from widelane.models.dispatch import DispatchState, GpuProgress, PhaseStatus, RunStatus, UnitCounts
@@ -26,12 +27,27 @@ def state_word(state: DispatchState, paper: Paper) -> str:
     return state.value if style is None else paper.paint(state.value, style)
 
 
+def when(at: str) -> str:
+    """A journal's time to the second: `2026-03-01 12:00:00Z`; as it is when it isn't one."""
+    try:
+        moment = datetime.fromisoformat(at).astimezone(UTC)
+    except ValueError:
+        return clean_line(at)
+    return f"{moment:%Y-%m-%d %H:%M:%S}Z"
+
+
 def runs_report(runs: Sequence[RunStatus], paper: Paper) -> str:
     """One line a run, in the order given."""
     if not runs:
         return "no runs\n"
     rows = [
-        (run.run_id, state_word(run.state, paper), run.started_at, clean_line(run.task or "-"), _phase_states(run))
+        (
+            run.run_id,
+            state_word(run.state, paper),
+            when(run.started_at),
+            clean_line(run.task or "-"),
+            _phase_states(run),
+        )
         for run in runs
     ]
     return "\n".join(paper.table(("run", "state", "started", "task", "phases"), rows, indent="")) + "\n"
@@ -56,7 +72,7 @@ def status_report(run: RunStatus, paper: Paper) -> str:
 def phase_lines(phase: PhaseStatus, paper: Paper) -> list[str]:
     """One phase of a run."""
     lines = [f"  {paper.paint(clean_line(phase.name), 'strong')}  {state_word(phase.state, paper)}  {_holding(phase)}"]
-    if phase.reason:
+    if phase.reason and phase.state is not DispatchState.SUCCEEDED:
         lines += paper.wrap(clean_line(phase.reason), "    ")
     if phase.hint:
         lines += paper.wrap(f"fix: {clean_line(phase.hint)}", "    ", "         ")
@@ -110,7 +126,8 @@ def missed_why(outcome: Outcome, code: str) -> str:
 
 def gpu_line(gpu: GpuProgress) -> str:
     """What one GPU did, and what it is at."""
-    return f"{clean_line(gpu.gpu)}  {plural(gpu.done, 'unit')}  {clean_line(gpu.running)}".rstrip()
+    running = f"  at {clean_line(gpu.running)}" if gpu.running else ""
+    return f"GPU {clean_line(gpu.gpu)}  {plural(gpu.done, 'unit')}{running}"
 
 
 def units_line(units: UnitCounts, paper: Paper) -> str:
