@@ -21,7 +21,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +150,14 @@ class Preemption(threading.Thread):
 class Keeper:
     """Runs one command until it ends by itself, and publishes a file while it does."""
 
-    def __init__(self, metadata: Metadata, progress: Path, preemption: Preemption) -> None:
+    def __init__(
+        self,
+        metadata: Metadata,
+        progress: Path,
+        preemption: Preemption,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._pause = pause
         self._metadata = metadata
         self._progress = progress
         self._preemption = preemption
@@ -174,7 +181,7 @@ class Keeper:
             if restarts > MOST_RESTARTS:
                 return f"the runner ended {restarts} times in a row, last with {code}"
             _say(f"runner ended with {code}, start {restarts + 1}")
-            time.sleep(min(30.0, 0.5 * 2**restarts))
+            self._pause(min(30.0, 0.5 * 2**restarts))
 
     def _run(self, command: list[str]) -> int:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL)

@@ -1,0 +1,156 @@
+"""The programs that a machine starts with, apart from any cloud."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from widelane.lanes.gcp import bootstrap
+from widelane.lanes.gcp.startup import startup
+
+
+class Told(bootstrap.Metadata):
+    """A metadata server that remembers what was published and answers from a list."""
+
+    def __init__(self, *preempted: str) -> None:
+        super().__init__("127.0.0.1:9")
+        self.published: list[str] = []
+        self.preempted = list(preempted)
+        self.asked: list[str] = []
+
+    def get(self, path: str, seconds: float = 10.0) -> str:
+        self.asked.append(path)
+        return self.preempted.pop(0) if len(self.preempted) > 1 else self.preempted[0]
+
+    def publish(self, text: str) -> bool:
+        self.published.append(text)
+        return True
+
+
+@pytest.fixture
+def keep(tmp_path: Path) -> Callable[..., tuple[str, int, Told]]:
+    """Run a Python text under the keeper: its reason, how often it was started, and what was published."""
+
+    def run(code: str, *, preempted: bool = False) -> tuple[str, int, Told]:
+        starts = tmp_path / "starts"
+        starts.write_text("")
+        whole = f"import os, sys\nopen({str(starts)!r}, 'a').write('x')\nn = len(open({str(starts)!r}).read())\n{code}"
+        told = Told("FALSE")
+        preemption = bootstrap.Preemption(told)
+        if preempted:
+            preemption.noticed.set()
+        keeper = bootstrap.Keeper(told, tmp_path / "progress.json", preemption, pause=lambda _: None)
+        reason = keeper.keep([sys.executable, "-S", "-c", whole])
+        return reason, len(starts.read_text()), told
+
+    return run
+
+
+def test_the_bootstrap_is_python_3_9_with_nothing_but_the_standard_library() -> None:
+    tree = ast.parse(startup().bootstrap, feature_version=(3, 9))
+    names = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert names <= sys.stdlib_module_names
+
+
+def test_a_runner_that_crashes_is_started_again(keep: Callable[..., tuple[str, int, Told]]) -> None:
+    assert keep("os.kill(os.getpid(), 9) if n < 3 else None")[:2] == ("", 3)
+
+
+def test_a_runner_that_always_crashes_is_given_up(keep: Callable[..., tuple[str, int, Told]]) -> None:
+    reason, starts, _ = keep("sys.exit(1)")
+    assert starts == bootstrap.MOST_RESTARTS + 1
+    assert "last with 1" in reason
+
+
+def test_a_runner_that_can_never_work_is_not_repeated(keep: Callable[..., tuple[str, int, Told]]) -> None:
+    reason, starts, _ = keep("sys.exit(2)")
+    assert starts == 1
+    assert reason
+
+
+def test_nothing_is_started_again_after_the_notice(keep: Callable[..., tuple[str, int, Told]]) -> None:
+    assert keep("sys.exit(1)", preempted=True)[:2] == ("", 1)
+
+
+def test_progress_is_published_when_it_changed(keep: Callable[..., tuple[str, int, Told]], tmp_path: Path) -> None:
+    (tmp_path / "progress.json").write_text('{"total":1}')
+    _, starts, told = keep("sys.exit(1 if n < 3 else 0)")
+    assert (starts, told.published) == (3, ['{"total":1}'])
+
+
+def test_the_notice_is_a_value_not_a_status(eventually: Callable[..., None]) -> None:
+    told = Told("FALSE\n", "TRUE\n")
+    preemption = bootstrap.Preemption(told)
+    preemption.start()
+    eventually(preemption.noticed.is_set)
+    preemption.join()
+    assert told.asked[0] == "instance/preempted"
+    assert "wait_for_change=true" in told.asked[1]
+
+
+def test_a_store_that_the_bootstrap_cannot_read_is_named() -> None:
+    with pytest.raises(bootstrap.BootstrapError, match="gs://"):
+        bootstrap.Store("gs://bucket/prefix")
+
+
+@pytest.fixture
+def metadata_host() -> Iterator[str]:
+    """A server that hands out a bootstrap which only says that it ran."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            fine = self.path == "/computeMetadata/v1/instance/attributes/widelane-bootstrap"
+            fine = fine and self.headers.get("Metadata-Flavor") == "Google"
+            self.send_response(200 if fine else 404)
+            self.end_headers()
+            self.wfile.write(b"import pathlib, sys\npathlib.Path(sys.argv[2], 'ran').write_text(sys.argv[1])\n")
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_the_start_up_script_passes_over_an_old_python_and_runs_the_bootstrap(
+    tmp_path: Path, metadata_host: str
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in {
+        "python3": "#!/bin/sh\nexit 1\n",
+        "python3.11": f'#!/bin/sh\nexec {sys.executable} "$@"\n',
+        "shutdown": "#!/bin/sh\nexit 0\n",
+    }.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    script = tmp_path / "startup-script"
+    script.write_text(startup().script)
+    env = {"PATH": f"{programs}:{os.defpath}", "HOME": str(tmp_path), "GCE_METADATA_HOST": metadata_host}
+    for _ in range(2):
+        subprocess.run(["/bin/sh", str(script)], env=env, check=True, timeout=60)
+        assert (tmp_path / ".widelane-host" / "ran").read_text() == "--root"
