@@ -128,7 +128,7 @@ class FileStore:
             return False
         with self._writing(key, lambda temp: temp.write(data)) as (temp, final):
             try:
-                os.link(temp, final)
+                self._link(temp, final)
             except FileExistsError:
                 return False
             except OSError as error:
@@ -193,6 +193,9 @@ class FileStore:
             sync_folder(final.parent)
         finally:
             temp.unlink(missing_ok=True)
+
+    def _link(self, temp: Path, final: Path) -> None:
+        os.link(temp, final)
 
     def _rename_if_absent(self, temp: Path, final: Path) -> bool:
         """For file systems without hard links: every writer of this store takes the same lock."""
