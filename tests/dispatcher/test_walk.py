@@ -174,6 +174,13 @@ def test_a_ladder_that_is_used_up_ends_exhausted() -> None:
     assert step.state is DispatchState.EXHAUSTED
 
 
+def test_a_rung_without_zones_is_tried_once_in_its_lane() -> None:
+    walk = Walked(make_rung("local", 0, "STANDARD", lane="local", zones=()))
+    assert place(walk) == (0, "local")
+    walk.failed(0, "local", Outcome.CAPACITY)
+    assert isinstance(next_step(walk.state, RULES), End)
+
+
 PAID = WalkRules(consumes=needs, paid_lanes=frozenset({"runpod"}))
 PAID_RUNG = make_rung("H100", 8, "STANDARD", lane="runpod", zones=("any",))
 

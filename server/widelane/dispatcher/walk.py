@@ -155,9 +155,9 @@ def _open_zones(walk: WalkState, index: int, rules: WalkRules) -> tuple[str, ...
             return ()
         closed |= shut
         if attempt.intended.rung == index and attempt.failed is not None:
-            hinted = [zone for zone in attempt.failed.zones_hint if zone in rung.zones] + hinted
-    closed |= {zone for zone in rung.zones if _repeats(walk, index, zone) >= rules.transient_tries}
-    order = dict.fromkeys([*hinted, *rung.zones])
+            hinted = [zone for zone in attempt.failed.zones_hint if zone in places(rung)] + hinted
+    closed |= {zone for zone in places(rung) if _repeats(walk, index, zone) >= rules.transient_tries}
+    order = dict.fromkeys([*hinted, *places(rung)])
     return tuple(zone for zone in order if zone not in closed)
 
 
@@ -180,12 +180,17 @@ def _shut_zones(attempt: AttemptState, index: int, rung: Rung, rules: WalkRules)
     return _by_scope(failed.scope, zone, rung)
 
 
+def places(rung: Rung) -> tuple[str, ...]:
+    """Where a rung is tried, in order: its zones, or the lane itself when it has none."""
+    return rung.zones or (rung.lane,)
+
+
 def _by_scope(scope: Scope, zone: str, rung: Rung) -> set[str] | None:
     if scope in (Scope.INSTANCE, Scope.ZONE):
         return {zone}
     if scope is Scope.REGION:
         region = zone.rpartition("-")[0]
-        return {other for other in rung.zones if other.rpartition("-")[0] == region}
+        return {other for other in places(rung) if other.rpartition("-")[0] == region}
     return None
 
 
