@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.plan.conftest import ReadPhase
 from widelane import plan
 from widelane.models.plan import (
@@ -48,7 +50,7 @@ phases:
     resumable: false
     spot_tolerant: true
     time_limit_hours: 12
-    pin: {lane: gcp, model: flex-start, zone: us-central1-a, reason: the data is there}
+    pin: {lane: gcp, model: flex_start, zone: us-central1-a, reason: the data is there}
     justification: as in the last run
     accept: [{code: too_wide, reason: warm spares}]
     image: pytorch-2-8
@@ -197,3 +199,22 @@ def test_lines_continued_by_a_backslash_are_one_command(read_phase: ReadPhase):
 
 def test_lines_inside_quotes_stay_lines(read_phase: ReadPhase):
     assert read_phase("command: |\n  bash -c 'one\n  two | three'").command == "bash -c 'one\ntwo | three'\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "model"),
+    [
+        ("spot", ProvisioningModel.SPOT),
+        ("SPOT", ProvisioningModel.SPOT),
+        ("flex-start", ProvisioningModel.FLEX_START),
+        ("FLEX_START", ProvisioningModel.FLEX_START),
+        ("on-demand", ProvisioningModel.STANDARD),
+        ("standard", ProvisioningModel.STANDARD),
+    ],
+)
+def test_a_provisioning_model_is_known_by_its_usual_spellings(
+    word: str, model: ProvisioningModel, read_phase: ReadPhase
+):
+    pin = read_phase(f"pin: {{model: {word}, reason: habit}}").pin
+    assert pin is not None
+    assert pin.provisioning_model is model

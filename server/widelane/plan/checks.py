@@ -9,6 +9,8 @@ from widelane.models.plan import Arm, Axis, NarrowKind, Pointer
 from widelane.plan.drafts import Draft, Fields, environment
 from widelane.plan.reading import Reading
 
+_SHOWN_LOOP = 8
+
 _NUMBERS: dict[NarrowKind, tuple[str, ...]] = {
     NarrowKind.ORDER_DEPENDENT: (),
     NarrowKind.RATE_LIMITED: ("calls", "calls_per_minute"),
@@ -161,7 +163,10 @@ def _report_loops(drafts: tuple[Draft, ...], at: Reading) -> None:
                 stack.pop()
             elif earlier in trail:
                 loop = [step for step, _ in stack[trail[earlier] :]]
-                message = f"These phases wait for each other: {' -> '.join([*loop, earlier])}."
+                names = (
+                    loop if len(loop) <= _SHOWN_LOOP else [*loop[: _SHOWN_LOOP // 2], "...", *loop[-_SHOWN_LOOP // 2 :]]
+                )
+                message = f"These {len(loop)} phases wait for each other: {' -> '.join([*names, earlier])}."
                 at.report_at((*paths[name], "after"), "cycle", message, f"Remove `{earlier}` from `after` here.")
             elif earlier not in done:
                 trail[earlier] = len(stack)

@@ -1,7 +1,7 @@
 """Finds the one fenced block with info string `yaml widelane` in a Markdown text.
 
 Follows CommonMark where a block could be mistaken: longer fences, other languages' blocks that show one, list items,
-HTML comments and indented code.
+HTML comments and indented code. It knows no paragraphs: a text that goes on at the margin ends a list item.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def plan_sheet(text: str, origin: str) -> Sheet:
         raise PlanError((Problem(origin, block.opening + 1, block.indent + 1, "open_block", message, fix),))
     content = lines[block.opening + 1 : block.end]
     cuts = tuple(min(block.indent, _indent(line)) for line in content)
-    body = "\n".join(line[cut:] for line, cut in zip(content, cuts, strict=True))
+    body = "".join(f"{line[cut:]}\n" for line, cut in zip(content, cuts, strict=True))
     return Sheet(body, origin, block.opening + 1, cuts)
 
 

@@ -9,7 +9,7 @@ from widelane.models.nearest import nearest
 from widelane.models.plan import Pointer
 from widelane.models.verdict import NEVER_ACCEPTED, FindingCode
 from widelane.plan.kinds import Schema, Text
-from widelane.plan.reading import Reading
+from widelane.plan.reading import Reading, named
 from widelane.plan.records import ListOf
 
 _ACCEPTABLE = tuple(code.value for code in FindingCode if code not in NEVER_ACCEPTED)
@@ -33,7 +33,7 @@ class AcceptableCode:
             return None
         guess = nearest(code, _ACCEPTABLE)
         fix = f"Did you mean `{guess}`?" if guess else f"Known codes: {', '.join(_ACCEPTABLE)}."
-        at.report(node, "unknown_code", f"`{code[:60]}` is no code of a finding.", fix)
+        at.report(node, "unknown_code", f"{named(code)} is no code of a finding.", fix)
         return None
 
     def schema(self) -> Schema:

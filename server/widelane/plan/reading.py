@@ -13,12 +13,18 @@ from widelane.plan.sheet import Sheet
 
 NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _SHOWN = 40
+_WORD = re.compile(r"[\w.<>@/+-]{1,60}")
 _BARE = re.compile(r"[-+]?\.?[0-9][0-9.eE+-]*|true|false|[-+]?\.inf|\.nan", re.IGNORECASE)
 
 
 def shown(text: str) -> str:
     """The text in quotes on one line, shortened."""
     return json.dumps(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…", ensure_ascii=False)
+
+
+def named(name: str) -> str:
+    """A key or code that was found: in backticks, or in quotes when it isn't one word on a line."""
+    return f"`{name}`" if _WORD.fullmatch(name) else shown(name)
 
 
 def found(node: Node) -> str:

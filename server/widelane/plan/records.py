@@ -13,7 +13,7 @@ from widelane.models.nearest import nearest
 from widelane.models.plan import Pointer
 from widelane.plan.compose import IMPLICIT
 from widelane.plan.kinds import Kind, Schema, untagged
-from widelane.plan.reading import NULLS, Reading, found, label, shown
+from widelane.plan.reading import NULLS, Reading, found, label, named, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Record:
         guess = next((key for key, row in self.keys.items() if name.lower() in row.words), None)
         guess = guess or nearest(name, self.keys)
         fix = f"Did you mean `{guess}`?" if guess else f"Known keys: {', '.join(self.keys)}."
-        at.report(node, "unknown_key", f"`{name[:60]}` is no key of {self.wanted}.", fix)
+        at.report(node, "unknown_key", f"{named(name)} is no key of {self.wanted}.", fix)
 
     def schema(self) -> Schema:
         """A JSON object that takes no other keys."""

@@ -167,7 +167,7 @@ class RelativePath:
     """A path under the unit's folder."""
 
     wanted: str = "a path under the work folder"
-    example: str = "out/{draw_set}.json"
+    example: str = '"out/{draw_set}.json"'
 
     def read(self, node: Node, at: Reading, path: Pointer) -> str | None:
         """The path; absolute ones and those that climb are reported."""
