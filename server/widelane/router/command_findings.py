@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from widelane.models.nearest import nearest
 from widelane.models.verdict import Finding, FindingCode
-from widelane.router.commands import CommandFacts, read_command
+from widelane.router.commands import DEVICES, CommandFacts, read_command
 from widelane.router.phase_case import PhaseCase
 from widelane.router.placeholders import GPUS, SHARD, SHARDS, names_in
 from widelane.router.work import Mode, Part
@@ -91,7 +91,7 @@ def _axes(case: PhaseCase, part: Part) -> Iterator[Finding]:
                 FindingCode.COMMAND_AXES, (*part.where, "axes", axis.name), message, "Give it a size of 1 or more."
             )
     missing = [axis.name for axis in axes if axis.size > 1 and axis.name not in part.facts.names]
-    if part.command is None or not missing or part.mode in (Mode.STATIC, Mode.LAUNCHER):
+    if part.command is None or not missing or part.mode is Mode.STATIC or _spreads_itself(part):
         return
     words = ", ".join(f"{{{name}}}" for name in missing)
     yield case.error(
@@ -102,6 +102,11 @@ def _axes(case: PhaseCase, part: Part) -> Iterator[Finding]:
         missing=", ".join(missing),
         units=part.units,
     )
+
+
+def _spreads_itself(part: Part) -> bool:
+    """A launcher divides the work among its processes, whatever the axes are called."""
+    return part.mode is Mode.LAUNCHER and part.facts.launcher != DEVICES
 
 
 def _outputs(case: PhaseCase, part: Part) -> Iterator[Finding]:
@@ -133,7 +138,7 @@ def _group(case: PhaseCase, part: Part) -> Iterator[Finding]:
         yield case.error(
             FindingCode.BAD_GROUP,
             at,
-            f"The command sets CUDA_VISIBLE_DEVICES to {facts.devices}, so that all units would run on the same GPUs.",
+            f"The command sets {DEVICES} to {facts.devices}, so that all units would run on the same GPUs.",
             "Take it out: each unit gets its own devices in that variable.",
         )
     elif facts.gpus is not None and facts.gpus != group and (part.mode in _SPREAD or case.work.fixed is not None):

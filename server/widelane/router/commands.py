@@ -11,6 +11,7 @@ from functools import lru_cache
 from widelane.models.plan import Command
 from widelane.router.placeholders import GPUS, SHARD, names_in
 
+DEVICES = "CUDA_VISIBLE_DEVICES"
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
 _OPERATORS = re.compile(r"(?:&&|\|\||;;?|\||&|[0-9]?>{1,2}&?[0-9]?|<{1,3}|[0-9]?>&[0-9])")
 _SPLIT_AT = frozenset({"&&", "||", ";", "|", "&"})
@@ -77,8 +78,8 @@ def read_command(command: Command) -> CommandFacts:
         if launcher:
             gpus = _COUNTERS[launcher](options)
             break
-    if not launcher and devices:
-        launcher, gpus = "CUDA_VISIBLE_DEVICES", _listed(devices)
+    if not launcher and _listed(devices) is not None:
+        launcher, gpus = DEVICES, _listed(devices)
     elastic = GPUS in names or (bool(launcher) and gpus is None)
     return CommandFacts(
         names=names,
@@ -121,7 +122,7 @@ def _program(words: Sequence[str]) -> tuple[list[str], str]:
         word = words[position].rpartition("/")[2]
         if _ASSIGNMENT.match(words[position]):
             name, _, value = words[position].partition("=")
-            devices = value if name == "CUDA_VISIBLE_DEVICES" else devices
+            devices = value if name == DEVICES else devices
         elif word == "timeout":
             position += _after_options(words, position + 1) - position
         elif word in _RUNNERS and "run" in words[position + 1 : position + 2]:

@@ -173,8 +173,8 @@ def _length(case: PhaseCase) -> tuple[Length, str]:
     if held is None:
         return Length.LONG, f"{unit} unknown"
     if held <= limit:
-        return Length.SHORT, f"{held:.2f} {unit} at width {case.width}, at most {limit:g}"
-    return Length.LONG, f"{held:.2f} {unit} at width {case.width}, more than {limit:g}"
+        return Length.SHORT, f"{held:.4g} {unit} at width {case.width}, at most {limit:g}"
+    return Length.LONG, f"{held:.4g} {unit} at width {case.width}, more than {limit:g}"
 
 
 def _held_hours(case: PhaseCase) -> float | None:

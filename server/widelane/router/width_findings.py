@@ -28,12 +28,12 @@ def width_findings(case: PhaseCase) -> Iterator[Finding]:
     if gpu.requested % case.work.group:
         yield _bad_group(case, gpu)
         return
-    yield from _no_machine(case, gpu)
-    yield from _run_limit(case, gpu)
+    impossible = (*_no_machine(case, gpu), *_run_limit(case, gpu))
+    yield from impossible
     unsharded = _unsharded(case, gpu)
     if unsharded is not None:
         yield unsharded
-    else:
+    elif not impossible:
         yield from _economics(case, gpu)
     yield from _cannot_reshard(case, gpu)
     yield from _quota_unknown(case, gpu)

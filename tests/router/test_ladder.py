@@ -1,0 +1,309 @@
+"""Ladders, written by hand from the design's table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.fakes.benches import axes, codes, errors, finding, judged, make_bench, phase, single, words
+from widelane.models.plan import Needs, Phase, Pin, ProvisioningModel
+
+ONE_LONG = ["flex a2-ultragpu-1g", "od a2-ultragpu-1g", "od a2-highgpu-1g"]
+ONE_SHORT = [
+    "spot a2-ultragpu-1g",
+    "spot a2-highgpu-1g",
+    "flex a2-ultragpu-1g",
+    "od a2-ultragpu-1g",
+    "od a2-highgpu-1g",
+]
+TWO_LONG = ["flex a2-ultragpu-2g", "od a2-ultragpu-2g"]
+TWO_SHORT = ["spot a2-ultragpu-2g", "flex a2-ultragpu-2g", "od a2-ultragpu-2g"]
+FOUR_LONG = ["flex a2-ultragpu-4g", "od a2-ultragpu-4g"]
+FOUR_SHORT = ["spot a2-ultragpu-4g", "flex a2-ultragpu-4g", "od a2-ultragpu-4g"]
+EIGHT_LONG = ["flex a2-ultragpu-8g", "flex a3-highgpu-8g", "od a2-ultragpu-8g"]
+EIGHT_SHORT = [
+    "spot a2-ultragpu-8g",
+    "spot a3-highgpu-8g",
+    "flex a2-ultragpu-8g",
+    "flex a3-highgpu-8g",
+    "od a2-ultragpu-8g",
+]
+L4_LONG = ["flex g2-standard-4", "od g2-standard-4", "od a2-highgpu-1g"]
+L4_SHORT = [
+    "spot g2-standard-4",
+    "spot a2-highgpu-1g",
+    "flex g2-standard-4",
+    "od g2-standard-4",
+    "od a2-highgpu-1g",
+]
+
+GOLDEN: list[tuple[str, int, bool, list[str]]] = [
+    ("capture-7b", 1, False, ONE_LONG),
+    ("capture-7b", 1, True, ONE_SHORT),
+    ("capture-7b", 2, False, TWO_LONG + ONE_LONG),
+    ("capture-7b", 2, True, TWO_SHORT + ONE_SHORT),
+    ("capture-7b", 4, False, FOUR_LONG + TWO_LONG + ONE_LONG),
+    ("capture-7b", 4, True, FOUR_SHORT + TWO_SHORT + ONE_SHORT),
+    ("capture-7b", 8, False, EIGHT_LONG + FOUR_LONG + TWO_LONG + ONE_LONG),
+    ("capture-7b", 8, True, EIGHT_SHORT + FOUR_SHORT + TWO_SHORT + ONE_SHORT),
+    ("lora-7b", 1, False, ONE_LONG),
+    ("lora-7b", 1, True, ONE_SHORT),
+    ("lora-7b", 8, False, EIGHT_LONG + FOUR_LONG + TWO_LONG + ONE_LONG),
+    ("lora-7b", 8, True, EIGHT_SHORT + FOUR_SHORT + TWO_SHORT + ONE_SHORT),
+    ("debug", 1, False, L4_LONG),
+    ("debug", 1, True, L4_SHORT),
+    ("eval", 1, False, L4_LONG),
+    ("eval", 1, True, L4_SHORT),
+    ("eval", 2, False, TWO_LONG + L4_LONG),
+    ("eval", 4, True, FOUR_SHORT + TWO_SHORT + L4_SHORT),
+    ("eval", 8, False, EIGHT_LONG + FOUR_LONG + TWO_LONG + L4_LONG),
+    ("eval", 8, True, EIGHT_SHORT + FOUR_SHORT + TWO_SHORT + L4_SHORT),
+    ("debug", 8, False, EIGHT_LONG + FOUR_LONG + TWO_LONG + L4_LONG),
+    ("ft-7b", 4, False, FOUR_LONG),
+    ("ft-7b", 4, True, FOUR_SHORT),
+    ("ft-7b", 8, False, EIGHT_LONG + FOUR_LONG),
+    ("ft-7b", 8, True, EIGHT_SHORT + FOUR_SHORT),
+    ("sweep-8g-a100", 8, False, ["flex a2-ultragpu-8g", "od a2-ultragpu-8g", *FOUR_LONG, *TWO_LONG]),
+    (
+        "sweep-8g-a100",
+        8,
+        True,
+        ["spot a2-ultragpu-8g", "flex a2-ultragpu-8g", "od a2-ultragpu-8g", *FOUR_SHORT, *TWO_SHORT],
+    ),
+    ("sweep-8g-h100", 8, False, ["flex a3-highgpu-8g"]),
+    ("sweep-8g-h100", 8, True, ["spot a3-highgpu-8g", "flex a3-highgpu-8g"]),
+]
+
+
+def _asks(intent: str, width: int, *, short: bool, **fields: Any) -> Phase:
+    return phase(intent=intent, width=width, gpu_hours=64.0, spot_tolerant=short, **fields)
+
+
+@pytest.mark.parametrize(("intent", "width", "short", "rungs"), GOLDEN)
+def test_the_ladder_is_that_of_the_table(intent: str, width: int, short: bool, rungs: list[str]) -> None:
+    verdict = judged(_asks(intent, width, short=short))
+    assert words(verdict.ladder) == rungs
+    assert verdict.length == ("short" if short else "long")
+
+
+@pytest.mark.parametrize(
+    ("intent", "rungs"),
+    [
+        ("cpu-small", ["od e2-standard-2"]),
+        ("cpu-mid", ["od e2-standard-8"]),
+        ("cpu-bigmem", ["od n2-highmem-16"]),
+    ],
+)
+def test_cpu_work_of_unknown_length_is_on_demand(intent: str, rungs: list[str]) -> None:
+    verdict = judged(Phase(name="cpu", intent=intent, command="python stats.py"))
+    assert words(verdict.ladder) == rungs
+    assert (verdict.requested_width, verdict.recommended_width, verdict.min_width) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("intent", "rungs"),
+    [
+        ("cpu-small", ["spot e2-standard-2", "od e2-standard-2"]),
+        ("cpu-mid", ["spot e2-standard-8", "od e2-standard-8"]),
+        ("cpu-bigmem", ["od n2-highmem-16"]),
+    ],
+)
+def test_short_cpu_work_leads_with_spot_where_it_may(intent: str, rungs: list[str]) -> None:
+    verdict = judged(Phase(name="cpu", intent=intent, wall_minutes=120, command="python stats.py"))
+    assert words(verdict.ladder) == rungs
+
+
+@pytest.mark.parametrize("fields", [{}, {"intent": "eval"}, {"wall_minutes": 600.0}])
+def test_a_phase_without_gpu_runs_on_the_local_lane(fields: dict[str, Any]) -> None:
+    verdict = judged(Phase(name="judge", gpus=0, command="python judge.py", **fields), make_bench(lanes=("gcp",)))
+    assert [(rung.lane, rung.width) for rung in verdict.ladder] == [("local", 0)]
+    assert (verdict.requested_width, verdict.widths == ()) == (0, "wall_minutes" not in fields)
+
+
+def test_seventy_b_work_has_no_machine_on_google_cloud() -> None:
+    verdict = judged(single(intent="ft-70b", width=8))
+    assert verdict.ladder == ()
+    assert "Google Cloud has no machine for ft-70b" in finding(verdict, "does_not_fit").message
+
+
+def test_seventy_b_work_goes_to_the_lanes_that_are_configured() -> None:
+    verdict = judged(single(intent="inf-70b", width=8), make_bench(lanes=("runpod", "slurm.fir", "gcp")))
+    assert words(verdict.ladder) == ["slurm.fir 8", "runpod 8"]
+    assert errors(verdict) == []
+
+
+def test_zones_are_those_of_the_region_in_file_order() -> None:
+    first = judged(_asks("capture-7b", 8, short=False)).ladder
+    assert first[0].zones == ("us-central1-a", "us-central1-c")
+    assert first[1].zones == ("us-central1-a", "us-central1-b", "us-central1-c")
+    assert first[-1].zones == ("us-central1-a", "us-central1-b", "us-central1-c", "us-central1-f")
+
+
+def test_regions_filter_zones_and_drop_machines_that_are_not_offered() -> None:
+    both = judged(_asks("capture-7b", 8, short=False), make_bench(regions=("us-east5", "us-central1"))).ladder
+    assert both[0].zones == ("us-central1-a", "us-central1-c", "us-east5-a", "us-east5-b")
+    east1 = judged(_asks("capture-7b", 1, short=False), make_bench(regions=("us-east1",)))
+    assert words(east1.ladder) == ["od a2-highgpu-1g"]
+
+
+def test_a_width_that_the_region_does_not_offer_is_refused_with_the_widths_that_it_does() -> None:
+    verdict = judged(_asks("capture-7b", 8, short=False), make_bench(regions=("us-east1",)))
+    found = finding(verdict, "does_not_fit")
+    assert "a2-ultragpu-8g is not offered in us-east1" in found.message
+    assert found.fix.startswith("Ask for width 1,")
+    assert verdict.recommended_width == 1
+
+
+@pytest.mark.parametrize(
+    ("peak", "rungs"),
+    [
+        (38.0, ONE_LONG),
+        (38.1, ["flex a2-ultragpu-1g", "od a2-ultragpu-1g"]),
+        (76.0, ["flex a2-ultragpu-1g", "od a2-ultragpu-1g"]),
+        (10.0, ONE_LONG),
+    ],
+)
+def test_the_small_card_is_kept_up_to_its_usable_38_gib(peak: float, rungs: list[str]) -> None:
+    one = _asks("capture-7b", 1, short=False, needs=Needs(gpu_mem_gib=peak))
+    assert words(judged(one).ladder) == rungs
+
+
+def test_a_peak_that_no_card_holds_does_not_fit() -> None:
+    verdict = judged(_asks("capture-7b", 8, short=False, needs=Needs(gpu_mem_gib=77.0)))
+    assert verdict.ladder == ()
+    assert "a2-ultragpu-8g has 76 GiB usable of 80 GiB a GPU" in finding(verdict, "does_not_fit").message
+
+
+def test_memory_of_the_host_drops_the_narrow_machines() -> None:
+    one = _asks("capture-7b", 8, short=False, needs=Needs(ram_gib=600.0))
+    assert words(judged(one).ladder) == EIGHT_LONG + FOUR_LONG
+    narrow = judged(_asks("capture-7b", 2, short=False, needs=Needs(ram_gib=600.0)))
+    assert finding(narrow, "does_not_fit").fix.startswith("Ask for width 4, 8,")
+    assert narrow.recommended_width in (4, 8)
+
+
+def test_an_l4_machine_with_enough_memory_is_taken() -> None:
+    one = _asks("eval", 1, short=False, needs=Needs(ram_gib=60.0))
+    assert words(judged(one).ladder)[:2] == ["flex g2-standard-16", "od g2-standard-16"]
+
+
+def test_eval_that_outgrows_the_l4_starts_with_the_a100_40() -> None:
+    assert words(judged(_asks("eval", 1, short=False, needs=Needs(gpu_mem_gib=30.0))).ladder) == ["od a2-highgpu-1g"]
+    beyond = judged(_asks("eval", 1, short=False, needs=Needs(gpu_mem_gib=60.0)))
+    assert finding(beyond, "does_not_fit").fix.startswith("Ask for width 2, 4, 8,")
+
+
+def test_a_disk_larger_than_any_does_not_fit() -> None:
+    fits = judged(_asks("capture-7b", 1, short=False, needs=Needs(disk_gib=65536.0)))
+    too_large = judged(_asks("capture-7b", 1, short=False, needs=Needs(disk_gib=65537.0)))
+    assert (codes(fits).count("does_not_fit"), codes(too_large).count("does_not_fit")) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("min_width", "tail"), [(None, "a2-highgpu-1g"), (1, "a2-highgpu-1g"), (2, "a2-ultragpu-2g"), (3, "a2-ultragpu-4g")]
+)
+def test_nothing_below_min_width_is_a_rung(min_width: int | None, tail: str) -> None:
+    ladder = judged(_asks("capture-7b", 8, short=False, min_width=min_width)).ladder
+    assert ladder[-1].machine_type == tail
+
+
+def test_a_sweep_that_needs_its_width_says_so_with_min_width() -> None:
+    ladder = judged(_asks("sweep-8g-a100", 8, short=False, min_width=8)).ladder
+    assert words(ladder) == ["flex a2-ultragpu-8g", "od a2-ultragpu-8g"]
+
+
+def test_no_intent_degrades_below_its_floor_whatever_min_width_says() -> None:
+    assert judged(_asks("ft-7b", 8, short=False, min_width=1)).ladder[-1].width == 4
+
+
+def test_rungs_that_hold_no_group_are_left_out() -> None:
+    ladder = judged(_asks("capture-7b", 8, short=False, gpus_per_shard=4)).ladder
+    assert words(ladder) == EIGHT_LONG + FOUR_LONG
+
+
+def test_a_pin_keeps_the_rungs_of_its_lane() -> None:
+    bench = make_bench(lanes=("gcp", "slurm", "runpod"))
+    pinned = _asks("capture-7b", 8, short=False, pin=Pin(lane="gcp", reason="the data is there"))
+    assert words(judged(pinned, bench).ladder) == EIGHT_LONG + FOUR_LONG + TWO_LONG + ONE_LONG
+    other = _asks("capture-7b", 8, short=False, pin=Pin(lane="slurm", reason="the data is there"))
+    assert words(judged(other, bench).ladder) == ["slurm 8"]
+
+
+def test_a_pinned_model_is_walked_at_every_width_whatever_the_length() -> None:
+    pinned = _asks("capture-7b", 8, short=False, pin=Pin(provisioning_model=ProvisioningModel.SPOT, reason="cheap"))
+    assert words(judged(pinned, make_bench(lanes=("gcp", "slurm"))).ladder) == [
+        "spot a2-ultragpu-8g",
+        "spot a3-highgpu-8g",
+        "spot a2-ultragpu-4g",
+        "spot a2-ultragpu-2g",
+        "spot a2-ultragpu-1g",
+        "spot a2-highgpu-1g",
+    ]
+
+
+def test_a_pinned_zone_is_the_only_one_even_outside_the_regions() -> None:
+    pinned = _asks("capture-7b", 8, short=False, pin=Pin(zone="us-east5-a", reason="the bucket is there"))
+    ladder = judged(pinned).ladder
+    assert {rung.zones for rung in ladder} == {("us-east5-a",)}
+    assert words(ladder)[0] == "flex a2-ultragpu-8g"
+
+
+def test_a_pin_to_a_lane_that_is_not_configured_leaves_nothing() -> None:
+    pinned = _asks("capture-7b", 8, short=False, pin=Pin(lane="slurm", reason="habit"))
+    verdict = judged(pinned, make_bench(lanes=("gcp",)))
+    assert verdict.ladder == ()
+    assert "the pin leaves no lane (configured: gcp)" in finding(verdict, "does_not_fit").message
+
+
+def test_other_lanes_follow_in_the_order_of_the_policy() -> None:
+    lanes = ("runpod", "local", "ssh.box", "slurm.nibi", "slurm.fir", "gcp")
+    ladder = words(judged(_asks("capture-7b", 4, short=False), make_bench(lanes=lanes)).ladder)
+    assert ladder == FOUR_LONG + TWO_LONG + ONE_LONG + ["slurm.nibi 4", "slurm.fir 4", "ssh.box 4", "runpod 4"]
+
+
+def test_another_policy_gives_another_order() -> None:
+    bench = make_bench({"lane_order": ["slurm", "gcp", "runpod"]}, lanes=("gcp", "slurm"))
+    assert words(judged(_asks("capture-7b", 1, short=False), bench).ladder) == ["slurm 1", *ONE_LONG]
+
+
+def test_the_last_resort_may_be_held_to_the_base_width() -> None:
+    bench = make_bench({"last_resort_width": "base"}, lanes=("gcp", "slurm", "runpod"))
+    assert words(judged(_asks("ft-7b", 8, short=False), bench).ladder)[-2:] == ["slurm 8", "runpod 4"]
+
+
+def test_without_a_configured_lane_google_cloud_is_shown() -> None:
+    assert judged(_asks("capture-7b", 1, short=False), make_bench(lanes=("local",))).ladder[0].lane == "gcp"
+
+
+def test_length_is_held_gpu_hours_at_the_requested_width_and_two_is_still_short() -> None:
+    two = judged(phase(width=1, gpu_hours=2.0, setup_minutes=0.0))
+    assert (two.length, two.length_reason) == ("short", "2 GPU-hours at width 1, at most 2")
+    more = judged(phase(width=1, gpu_hours=2.001, setup_minutes=0.0))
+    assert (more.length, more.length_reason) == ("long", "2.001 GPU-hours at width 1, more than 2")
+    unknown = judged(phase(width=1, gpu_hours=None))
+    assert (unknown.length, unknown.length_reason) == ("long", "GPU-hours unknown")
+    assert judged(phase(spot_tolerant=True)).length_reason == "spot_tolerant"
+
+
+def test_the_same_work_is_long_when_it_holds_more_gpus() -> None:
+    fields = {"axes": axes(x=8), "command": "run {x}", "outputs": (), "gpu_hours": 1.6, "setup_minutes": 10.0}
+    assert judged(phase(width=1, **fields)).length == "short"
+    wide = judged(phase(width=8, **fields))
+    assert wide.length == "long"
+    assert words(wide.ladder)[-3:] == ONE_LONG
+
+
+def test_resumable_work_leads_with_spot_only_at_wide_machines_and_only_by_policy() -> None:
+    bench = make_bench({"spot_if_resumable": True})
+    assert words(judged(_asks("capture-7b", 2, short=False), bench).ladder) == TWO_SHORT + ONE_LONG
+    assert words(judged(_asks("capture-7b", 1, short=False), bench).ladder) == ONE_LONG
+    assert words(judged(_asks("capture-7b", 2, short=False, resumable=False), bench).ladder) == TWO_LONG + ONE_LONG
+    kept = single(width=2, resumable=True, gpus_per_shard=2)
+    assert words(judged(kept, bench).ladder) == TWO_SHORT
+
+
+def test_rungs_that_would_run_out_of_time_are_left_out() -> None:
+    one = phase(axes=axes(x=800), command="run {x}", outputs=(), gpu_hours=800.0, width=8)
+    assert {rung.width for rung in judged(one).ladder} == {8}
+    assert judged(one).verdict == "PASS"
