@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from google.auth import credentials, exceptions
 
 from tests.fakes.compute_wire import Said, Wire, compute_wire
 from tests.fakes.launches import SetClock, launch, rung
@@ -267,6 +268,33 @@ def test_refused_credentials_are_told_with_the_way_out(wire: Wire, lane: GcpLane
     with pytest.raises(LaneAuthError) as told:
         lane.find("wl-att-0001", "us-central1-a")
     assert "gcloud auth application-default login" in told.value.hint
+
+
+class Expired(credentials.Credentials):
+    """Credentials whose token can't be renewed, for the given reason."""
+
+    def __init__(self, reason: exceptions.GoogleAuthError) -> None:
+        super().__init__()
+        self.reason = reason
+
+    def refresh(self, request: object) -> None:
+        raise self.reason
+
+
+def test_expired_credentials_are_told_before_anything_is_sent(wire: Wire, clock: SetClock) -> None:
+    settings = GcpSettings(project="test-project", endpoint=wire.url)
+    expired = Expired(exceptions.RefreshError("Reauthentication is needed."))
+    with pytest.raises(LaneAuthError) as told:
+        GcpLane(settings, clock, credentials=expired).create(launch())
+    assert "gcloud auth application-default login" in told.value.hint
+    assert not wire.heard
+
+
+def test_a_token_server_out_of_reach_is_no_matter_of_credentials(wire: Wire, clock: SetClock) -> None:
+    settings = GcpSettings(project="test-project", endpoint=wire.url)
+    failure = GcpLane(settings, clock, credentials=Expired(exceptions.TransportError("no route"))).create(launch())
+    assert isinstance(failure, Failure)
+    assert failure.outcome is Outcome.TRANSIENT
 
 
 def test_deleting_what_is_not_there_succeeds(wire: Wire, lane: GcpLane) -> None:

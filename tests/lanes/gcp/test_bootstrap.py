@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import subprocess
 import sys
 import threading
@@ -16,6 +15,12 @@ import pytest
 
 from widelane.lanes.gcp import bootstrap
 from widelane.lanes.gcp.startup import startup
+
+BOOTSTRAP = """
+import pathlib, subprocess, sys
+said = subprocess.run(["python", "-c", "print('python works')"], capture_output=True, text=True, check=True).stdout
+pathlib.Path(sys.argv[2], "ran").write_text(sys.argv[1] + " " + said)
+"""
 
 
 class Told(bootstrap.Metadata):
@@ -122,7 +127,7 @@ def metadata_host() -> Iterator[str]:
             fine = fine and self.headers.get("Metadata-Flavor") == "Google"
             self.send_response(200 if fine else 404)
             self.end_headers()
-            self.wfile.write(b"import pathlib, sys\npathlib.Path(sys.argv[2], 'ran').write_text(sys.argv[1])\n")
+            self.wfile.write(BOOTSTRAP.encode())
 
         def log_message(self, *_: Any) -> None:
             """Nothing."""
@@ -150,7 +155,7 @@ def test_the_start_up_script_passes_over_an_old_python_and_runs_the_bootstrap(
         (programs / name).chmod(0o755)
     script = tmp_path / "startup-script"
     script.write_text(startup().script)
-    env = {"PATH": f"{programs}:{os.defpath}", "HOME": str(tmp_path), "GCE_METADATA_HOST": metadata_host}
+    env = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(tmp_path), "GCE_METADATA_HOST": metadata_host}
     for _ in range(2):
         subprocess.run(["/bin/sh", str(script)], env=env, check=True, timeout=60)
-        assert (tmp_path / ".widelane-host" / "ran").read_text() == "--root"
+        assert (tmp_path / ".widelane-host" / "ran").read_text() == "--root python works\n"

@@ -56,8 +56,10 @@ class _Services:
 class Compute:
     """One project of Compute Engine. Shared by all threads; connects when first used."""
 
-    def __init__(self, project: str, endpoint: str | None = None) -> None:
+    def __init__(self, project: str, endpoint: str | None = None, credentials: object | None = None) -> None:
+        """`credentials`: of google.auth, in place of the ones found in the environment."""
         self.project = project
+        self._credentials = credentials
         self.endpoint = endpoint
         self._lock = threading.Lock()
         self._services: _Services | None = None
@@ -141,11 +143,11 @@ class Compute:
     def _connected(self) -> _Services:
         with self._lock:
             if self._services is None:
-                self._services = _open(self.endpoint)
+                self._services = _open(self.endpoint, self._credentials)
             return self._services
 
 
-def _open(endpoint: str | None) -> _Services:
+def _open(endpoint: str | None, given: object | None) -> _Services:
     try:
         from google.auth import credentials  # noqa: PLC0415 - only a call may pay for the import
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - as above
@@ -155,7 +157,9 @@ def _open(endpoint: str | None) -> _Services:
     options: Document = {}
     if endpoint is not None:
         options["client_options"] = {"api_endpoint": endpoint}
-    if is_loopback(endpoint):
+    if given is not None:
+        options["credentials"] = given
+    elif is_loopback(endpoint):
         anonymous: Any = credentials.AnonymousCredentials
         options["credentials"] = anonymous()
         options["client_options"]["universe_domain"] = "googleapis.com"

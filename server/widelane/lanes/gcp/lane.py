@@ -29,12 +29,14 @@ _PREEMPTION = "compute.instances.preempted"
 class GcpLane:
     """Compute Engine in one project. Safe to share between threads."""
 
-    def __init__(self, settings: GcpSettings, clock: Clock, zones: tuple[str, ...] = ()) -> None:
-        """`zones`: where creates of ours may be under way."""
+    def __init__(
+        self, settings: GcpSettings, clock: Clock, zones: tuple[str, ...] = (), *, credentials: object | None = None
+    ) -> None:
+        """`zones`: where creates of ours may be under way. `credentials`: in place of the environment's."""
         self._settings = settings
         self._clock = clock
         self._zones = zones
-        self._compute = Compute(settings.project, settings.endpoint)
+        self._compute = Compute(settings.project, settings.endpoint, credentials)
         self._pause = threading.Event()
 
     @property

@@ -33,6 +33,13 @@ give_up() {
 
 mkdir -p "$root" || give_up "can't make $root"
 python="$(find_python)" || give_up "no Python 3.9 or newer on this image"
+if ! command -v python >/dev/null; then
+    # Many images have only python3, and many plans say python.
+    mkdir -p "$root/bin"
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$python" >"$root/bin/python"
+    chmod 755 "$root/bin/python"
+    PATH="$PATH:$root/bin"
+fi
 
 "$python" - "$root/bootstrap.py" <<'FETCH' || give_up "can't read the bootstrap from the metadata"
 import os
