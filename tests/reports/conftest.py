@@ -136,7 +136,7 @@ def run() -> RunStatus:
             attempt("a2-ultragpu-4g", 4, "us-central1-a", Outcome.GRANTED, ""),
         ),
         units=UnitCounts(total=20, succeeded=9, failed=1, running=4),
-        gpus=(GpuProgress(gpu="0", done=5, running="unit 11"), GpuProgress(gpu="1", done=5)),
+        gpus=(GpuProgress(gpu="0", done=5, running="11"), GpuProgress(gpu="1", done=5)),
     )
     report = PhaseStatus(name="report", dispatch_id="d-2", state=DispatchState.QUEUED, requested_width=0)
     return RunStatus(

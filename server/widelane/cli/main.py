@@ -60,7 +60,8 @@ def _version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
 def verbs() -> None:
     """Ask for the GPU width that pays, get it, and let it go.
 
-    Exit codes: 0 pass or done; 1 findings, failed or refused; 2 usage or bad input; 3 could not judge.
+    Exit codes: 0 pass or done; 1 findings, failed, stalled or refused; 2 usage or bad input; 3 could not judge; 130
+    interrupted, which ends the watching and not the run.
     """
 
 

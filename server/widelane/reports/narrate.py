@@ -120,9 +120,11 @@ class Narrator:
     def _realized(self, dispatch: str, event: ev.WidthRealized) -> str:
         phase = self._phases.get(dispatch)
         requested = phase.requested_width if phase is not None else event.expected_width
+        if not requested:
+            return ""
         width = width_line(requested, event.realized_width).removeprefix("width ")
         units = self._units.get(dispatch)
-        if units is None or event.realized_width == 0:
+        if units is None:
             return f"width {width}"
         how = "re-sharded" if event.realized_width != requested else "spread"
         return f"width {width}: {plural(units, 'unit')} {how} over {plural(event.realized_width, 'GPU')}"

@@ -89,6 +89,8 @@ def _holding(phase: PhaseStatus) -> str:
 
 
 def _machine(phase: PhaseStatus) -> str:
+    if phase.lane == phase.machine_type:
+        return phase.lane or ""
     parts = (phase.lane, phase.machine_type, phase.provisioning_model, phase.zone)
     return " ".join(part for part in parts if part)
 
@@ -103,7 +105,9 @@ def width_line(requested: int, realized: int | None) -> str:
 
 
 def rung_words(machine_type: str, provisioning_model: str, zone: str | None) -> str:
-    """A rung in one phrase: `a2-ultragpu-8g FLEX_START us-central1-a`."""
+    """A rung in one phrase: `a2-ultragpu-8g FLEX_START us-central1-a`, or `local`."""
+    if zone == machine_type:
+        return machine_type
     return " ".join(part for part in (machine_type, provisioning_model, zone or "") if part)
 
 
@@ -126,8 +130,9 @@ def missed_why(outcome: Outcome, code: str) -> str:
 
 def gpu_line(gpu: GpuProgress) -> str:
     """What one GPU did, and what it is at."""
-    running = f"  at {clean_line(gpu.running)}" if gpu.running else ""
-    return f"GPU {clean_line(gpu.gpu)}  {plural(gpu.done, 'unit')}{running}"
+    name = f"GPU {gpu.gpu}" if gpu.gpu.isdecimal() else clean_line(gpu.gpu)
+    running = f"  at unit {clean_line(gpu.running)}" if gpu.running else ""
+    return f"{name}  {plural(gpu.done, 'unit')}{running}"
 
 
 def units_line(units: UnitCounts, paper: Paper) -> str:

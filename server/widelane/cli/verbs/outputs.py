@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ import click
 from widelane.cli import console
 from widelane.cli.given import RUN, open_client
 from widelane.dispatcher import Client
-from widelane.reports.clean import clean
+from widelane.reports.clean import clean, clean_line
 
 _STEP_SECONDS = 1.0
 
@@ -48,9 +49,13 @@ def _follow(runs: Client, run_id: str, phase: str | None, unit: int | None) -> N
 @RUN
 @click.option("--to", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Default: ./RUN.")
 @click.option("--phase", metavar="NAME", help="Only this phase's outputs.")
-def pull_verb(run: str, to: Path | None, phase: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the paths as JSON.")
+def pull_verb(run: str, to: Path | None, phase: str | None, as_json: bool) -> None:
     """Copy a run's outputs here; prints each file's path."""
     runs = open_client()
     run_id = runs.status(run).run_id
-    for path in runs.pull(run_id, to or Path(run_id), phase):
-        console.out(f"{path}\n")
+    files = [str(path) for path in runs.pull(run_id, to or Path(run_id), phase)]
+    if as_json:
+        console.out(json.dumps({"run_id": run_id, "files": files}, indent=2) + "\n")
+    else:
+        console.out("".join(f"{clean_line(file)}\n" for file in files))
