@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -78,6 +79,17 @@ def test_deleting_ends_work_that_ignores_it_and_has_left_its_session(
     quick.delete(sent.name, sent.zone)
     assert alive() == []
     assert not folder(site, sent).path.exists()
+
+
+def test_a_deleted_machine_ends_in_order_and_says_that_it_was_cancelled(
+    site: Site, lane: LocalLane, eventually: Eventually
+) -> None:
+    sent = site.launch()
+    lane.create(sent)
+    progress = folder(site, sent).host / "progress.json"
+    eventually(lambda: progress.exists() and json.loads(progress.read_text())["running"] == 1, within=20.0)
+    lane.delete(sent.name, sent.zone)
+    assert json.loads(site.yard.store.get(f"leases/{sent.attempt_id}/finished.json"))["state"] == "cancelled"
 
 
 def test_a_machine_without_its_keeper_still_runs(
