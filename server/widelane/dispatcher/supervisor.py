@@ -37,7 +37,8 @@ def supervise(home: Path) -> int:
         try:
             with hold(lock_path(home), f"the supervisor's place of {home}"):
                 anyio.run(supervisor.serve)
-        except BusyError:
+        except BusyError as error:
+            _log.warning("%s", error)
             return 1
         # A request may have come between the last look and giving the lock back.
         if not supervisor.has_work():
