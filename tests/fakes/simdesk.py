@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from google.api_core import exceptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import compute_v1
 from google.protobuf import json_format
@@ -131,14 +133,13 @@ class Desk:
         return self.done(self.ask_delete(name, zone), zone)
 
     def ask_delete(self, name: str, zone: str = ZONE) -> Any:
-        return self.clients.instances.delete_unary(
-            project=self.project, zone=zone, instance=name, timeout=CALL_SECONDS
-        )
+        return self.clients.instances.delete_unary(project=self.project, zone=zone, instance=name, timeout=CALL_SECONDS)
 
     def clear(self) -> None:
         """Delete every instance."""
         for it in self.sim("GET", "state")["instances"]:
-            self.delete(it["name"], it["zone"])
+            with contextlib.suppress(exceptions.NotFound):
+                self.delete(it["name"], it["zone"])
 
     def serial(self, name: str, zone: str = ZONE) -> str:
         found = self.clients.instances.get_serial_port_output(project=self.project, zone=zone, instance=name)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import http.client
 import json
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 from urllib.parse import urlsplit
 
-from widelane.errors import ScenarioError, WidelaneError
+from widelane.errors import BusyError, ScenarioError, WidelaneError
 
 ENDPOINT_FILE = "endpoint.json"
+LOCK_FILE = "lock"
 _START_SECONDS = 20.0
 _CALL_SECONDS = 5.0
 
@@ -145,6 +148,40 @@ def stop(endpoint: SimEndpoint, seconds: float = _START_SECONDS) -> bool:
     with contextlib.suppress(OSError, http.client.HTTPException):
         call(endpoint.url, "POST", "/sim/stop", {})
     until = time.monotonic() + seconds
-    while running(endpoint.folder) is not None and time.monotonic() < until:
+    while _owned(endpoint.folder) and time.monotonic() < until:
         time.sleep(0.02)
-    return running(endpoint.folder) is None
+    return not _owned(endpoint.folder)
+
+
+@contextlib.contextmanager
+def owning(folder: Path, seconds: float = _START_SECONDS) -> Generator[None]:
+    """Be the only server of a state folder; waits for one that is leaving.
+
+    Raises BusyError when another one serves it.
+    """
+    until = time.monotonic() + seconds
+    with (folder / LOCK_FILE).open("a") as lock:
+        while not _take(lock):
+            found = running(folder)
+            if found is not None or time.monotonic() > until:
+                where = f" at {found.url}" if found else ""
+                raise BusyError(f"{folder} is already served{where}", code="sim_running")
+            time.sleep(0.02)
+        yield
+
+
+def _owned(folder: Path) -> bool:
+    """Whether a server has the folder, be it starting, serving or leaving."""
+    try:
+        with (folder / LOCK_FILE).open("r+") as lock:
+            return not _take(lock)
+    except OSError:
+        return False
+
+
+def _take(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -50,7 +50,7 @@ def page(items: Sequence[Item], key: Callable[[Item], str], params: Json) -> tup
     """The page that the parameters ask for, and the token of the next one. `items` are sorted by `key`."""
     try:
         most = int(params.get("maxResults", PAGE_MAX))
-        after = base64.urlsafe_b64decode(params.get("pageToken", "")).decode()
+        after = base64.b64decode(params.get("pageToken", ""), altchars=b"-_", validate=True).decode()
     except (ValueError, binascii.Error) as error:
         raise invalid("pageToken", params.get("pageToken", ""), "The page token or page size is invalid.") from error
     if not 0 <= most <= PAGE_MAX:

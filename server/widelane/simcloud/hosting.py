@@ -22,7 +22,7 @@ from widelane.simcloud import metadata_app, methods
 from widelane.simcloud.api import Api
 from widelane.simcloud.client import ENDPOINT_FILE, SimEndpoint
 from widelane.simcloud.faults import Faults
-from widelane.simcloud.lifecycle import advance, busy, next_due, resume, retire
+from widelane.simcloud.lifecycle import advance, busy, kill_all, next_due, resume, retire
 from widelane.simcloud.listening import HOST, Listener
 from widelane.simcloud.scenario_file import parse_fault
 from widelane.simcloud.sim_api import FAULTS_FACT, SimApi
@@ -71,7 +71,7 @@ class Host:
             if ready is not None:
                 ready(endpoint)
             await self._live(options.idle_seconds)
-        await self._retire()
+        await self._retire(self._abandoned())
         (self._folder / ENDPOINT_FILE).unlink(missing_ok=True)
         await self._api_ports.shutdown()
         await self._vm_ports.shutdown()
@@ -117,7 +117,7 @@ class Host:
         return made
 
     async def _live(self, idle_seconds: float) -> None:
-        while not self._stopping.is_set():
+        while not self._stopping.is_set() and not self._abandoned():
             advance(self._world)
             self._changes.notify()
             idle = time.monotonic() - self._called_at
@@ -142,9 +142,13 @@ class Host:
             return _LOOK_SECONDS
         return min(_LOOK_SECONDS, max(_POLL_SECONDS, (due - self._world.now()) / self._world.time.rate))
 
-    async def _retire(self) -> None:
+    def _abandoned(self) -> bool:
+        """Somebody removed the state folder: this cloud can't be found any more."""
+        return not (self._folder / ENDPOINT_FILE).exists()
+
+    async def _retire(self, abandoned: bool) -> None:
         for _ in range(int(_RETIRE_SECONDS / _POLL_SECONDS)):
-            if retire(self._world):
+            if kill_all(self._world) if abandoned else retire(self._world):
                 return
             await asyncio.sleep(_POLL_SECONDS)
 

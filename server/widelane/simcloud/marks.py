@@ -115,7 +115,7 @@ def kind(node: Node) -> str:
 
 def guess(word: str, known: Iterable[str]) -> str:
     """A fix that names the nearest known word, or all of them when they are few."""
-    names = sorted(known)
+    names = sorted(map(str, known))
     near = difflib.get_close_matches(word, names, n=1)
     if near:
         return f"did you mean {near[0]!r}?"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import secrets
 import shutil
-from collections.abc import Generator
 from pathlib import Path
 
-from widelane.errors import BusyError, ScenarioError
+from widelane.errors import ScenarioError
 from widelane.facts.catalog import catalog, gce_errors
 from widelane.simcloud.atlas import Atlas
-from widelane.simcloud.client import scenario_digest, state_folder
+from widelane.simcloud.client import owning, scenario_digest, state_folder
 from widelane.simcloud.hosting import IDLE_SECONDS, Host, Options, Ready
 from widelane.simcloud.listening import Listener
 from widelane.simcloud.machines import LocalMachines
@@ -45,7 +43,7 @@ def run(scenario: Path, folder: Path, options: Options, ready: Ready | None = No
     atlas, cases = Atlas(catalog()), error_cases()
     loaded = read(scenario, atlas, cases)
     (folder / "vms").mkdir(parents=True, exist_ok=True)
-    with _only_one(folder), contextlib.closing(State(folder / "state.sqlite")) as state:
+    with owning(folder), contextlib.closing(State(folder / "state.sqlite")) as state:
         _claim(state, folder, scenario)
         ports = Listener()
         machines = LocalMachines(folder / "vms", ports, options.isolation)
@@ -56,16 +54,6 @@ def run(scenario: Path, folder: Path, options: Options, ready: Ready | None = No
 def error_cases() -> dict[str, Json]:
     """The error table by case name."""
     return {case["name"]: case for case in gce_errors()["cases"]}
-
-
-@contextlib.contextmanager
-def _only_one(folder: Path) -> Generator[None]:
-    with (folder / "lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BusyError(f"a simulated cloud is already served from {folder}", code="sim_running") from error
-        yield
 
 
 def _claim(state: State, folder: Path, scenario: Path) -> None:

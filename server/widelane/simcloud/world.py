@@ -79,9 +79,9 @@ class World:
         return f"projects/{self.scenario.project}/zones/{zone}/instances/{name}"
 
     def new_id(self) -> str:
-        """A decimal id of 64 bits, as the service gives."""
+        """A decimal id of 64 bits, as the service gives; later ones are larger."""
         number = self.state.count("id")
-        return str(10**18 + number * 7_368_787 + int(_hash(f"{number}")[:6], 16))
+        return str(10**18 + (number << 24) + int(_hash(f"{number}")[:6], 16))
 
     def new_operation(self, kind: str, instance: Instance, request_id: str = "", user: str = SYSTEM) -> Operation:
         """A running operation on an instance."""
