@@ -159,10 +159,10 @@ class Client:
     def _resolve(self, journal: Journal, run_id: str) -> str:
         """A run id from itself, a unique beginning of it, or `last`."""
         if run_id == "last":
-            newest = journal.runs(limit=1)
-            if not newest:
+            newest = next(iter(journal.runs(limit=1)), None)
+            if newest is None:
                 raise NotFoundError("there is no run yet", hint="`widelane dispatch PLAN` starts one")
-            return newest[0]
+            return newest
         found = journal.runs_like(run_id)
         if run_id in found:
             return run_id

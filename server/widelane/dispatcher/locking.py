@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from widelane.errors import BusyError
 
 
 @contextmanager
-def hold(path: Path, what: str) -> Iterator[None]:
+def hold(path: Path, what: str) -> Generator[None]:
     """Hold the lock for the length of the block; the kernel gives it back when the process dies.
 
     Raises:

@@ -7,7 +7,7 @@ when it returns (`synchronous=FULL`), so an effect that follows it can always be
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -92,7 +92,7 @@ class Journal:
         self._db.close()
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Generator[None]:
         """Hold the write lock, so that what is read inside is still so when the block commits."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
@@ -166,6 +166,3 @@ class Journal:
     def data_version(self) -> int:
         """A number that changes when another connection commits; cheap enough to look at often."""
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
-
-
-OpenJournal = Callable[[], Journal]
