@@ -166,11 +166,11 @@ class Client:
         found = journal.runs_like(run_id)
         if run_id in found:
             return run_id
-        if not found or not run_id:
-            raise NotFoundError(f"no run {run_id!r}", hint="`widelane list` shows the runs")
-        if len(found) > 1:
+        if run_id and len(found) > 1:
             raise InputError(f"{run_id!r} fits {len(found)} runs: {', '.join(found[:5])}", hint="give more of the id")
-        return found[0]
+        if not run_id or not found:
+            raise NotFoundError(f"no run {run_id!r}", hint="`widelane list` shows the runs")
+        return next(iter(found))
 
 
 class _Opened:
