@@ -13,6 +13,7 @@ from widelane import facts, plan, router
 from widelane.errors import InputError
 from widelane.models.verdict import Verdict
 from widelane.prompts import critic, planner
+from widelane.prompts.purposes import LENSES
 from widelane.prompts.source import Source
 from widelane.prompts.values import values
 
@@ -108,7 +109,7 @@ def test_what_a_plan_says_cannot_pass_for_a_heading_of_the_page():
 
 
 def test_each_lens_is_one_part_and_without_one_all_are_there():
-    parts = [critic.page(CATALOG, POLICY, lens=lens).partition("can't see")[2] for lens in critic.LENSES]
+    parts = [critic.page(CATALOG, POLICY, lens=lens).partition("can't see")[2] for lens in LENSES]
     assert [part.count("\n### ") for part in parts] == [1, 1, 1]
     assert critic.page(CATALOG, POLICY).count("\n### ") == 3
     with pytest.raises(InputError, match="cost"):

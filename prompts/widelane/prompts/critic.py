@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from widelane.errors import InputError
+from widelane.prompts.purposes import LENSES
 from widelane.prompts.source import Rendered, join, pick, render, source
 from widelane.prompts.values import values
 from widelane.prompts.verdict import plain, section
@@ -12,10 +13,6 @@ from widelane.prompts.verdict import plain, section
 if TYPE_CHECKING:
     from widelane.facts import Catalog, Policy
     from widelane.models.verdict import PlanVerdict
-
-PURPOSE = "Review the width of planned GPU work: two findings to revise on, never a smaller experiment"
-LENSES = ("width", "work", "estimate")
-"""What the engine can't see, one source each."""
 
 
 def rendered(

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from widelane.facts import Catalog, Policy
     from widelane.models.verdict import PlanVerdict
 
-PURPOSE = "How to plan GPU work: axes, width, wall clock, commands that follow the realized width"
-
 
 def rendered(catalog: Catalog, policy: Policy, *, verdict: PlanVerdict | None = None, phase: str = "") -> Rendered:
     """The page and the values in it. `verdict` is the engine's on a draft; `phase` narrows the task to one phase."""

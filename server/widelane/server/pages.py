@@ -9,7 +9,7 @@ from mcp.server.mcpserver.prompts import Prompt
 from pydantic import Field
 
 from widelane.errors import InputError, WidelaneError
-from widelane.prompts import critic, planner
+from widelane.prompts import purposes
 from widelane.server.failures import prompt_error, resource_error
 from widelane.tools.given import PlanGiven
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 PlanArgument = Annotated[str, Field(description="A plan file's path, or a plan's text")]
 PhaseArgument = Annotated[str, Field(description="Only this phase of the plan")]
-LensArgument = Annotated[str, Field(description=f"What to look at: {', '.join(critic.LENSES)}; all without it")]
+LensArgument = Annotated[str, Field(description=f"What to look at: {', '.join(purposes.LENSES)}; all without it")]
+_MARKDOWN = "text/markdown"
 
 
 def add_prompts(server: MCPServer, desk: Desk) -> dict[str, Prompt]:
@@ -27,19 +28,19 @@ def add_prompts(server: MCPServer, desk: Desk) -> dict[str, Prompt]:
 
     def planner_prompt(plan: PlanArgument = "", phase: PhaseArgument = "") -> str:
         try:
-            return planner.page(desk.catalog, desk.policy, verdict=_verdict(desk, plan, phase), phase=phase)
+            return _planner(desk, plan, phase)
         except WidelaneError as failure:
             raise prompt_error(failure) from failure
 
     def critic_prompt(plan: PlanArgument = "", phase: PhaseArgument = "", lens: LensArgument = "") -> str:
         try:
-            return critic.page(desk.catalog, desk.policy, verdict=_verdict(desk, plan, phase), phase=phase, lens=lens)
+            return _critic(desk, plan, phase, lens)
         except WidelaneError as failure:
             raise prompt_error(failure) from failure
 
     prompts = (
-        Prompt.from_function(planner_prompt, name="planner", description=planner.PURPOSE),
-        Prompt.from_function(critic_prompt, name="efficiency_critic", description=critic.PURPOSE),
+        Prompt.from_function(planner_prompt, name="planner", description=purposes.PLANNER),
+        Prompt.from_function(critic_prompt, name="efficiency_critic", description=purposes.CRITIC),
     )
     for prompt in prompts:
         server.add_prompt(prompt)
@@ -48,27 +49,36 @@ def add_prompts(server: MCPServer, desk: Desk) -> dict[str, Prompt]:
 
 
 def _add_pages(server: MCPServer, desk: Desk) -> None:
-    @server.resource("widelane://prompts/planner", name="planner", description=planner.PURPOSE, mime_type=_MARKDOWN)
+    @server.resource("widelane://prompts/planner", name="planner", description=purposes.PLANNER, mime_type=_MARKDOWN)
     def planner_page() -> str:
         try:
-            return planner.page(desk.catalog, desk.policy)
+            return _planner(desk, "", "")
         except WidelaneError as failure:
             raise resource_error(failure) from failure
 
     @server.resource(
         "widelane://prompts/efficiency_critic",
         name="efficiency_critic",
-        description=critic.PURPOSE,
+        description=purposes.CRITIC,
         mime_type=_MARKDOWN,
     )
     def critic_page() -> str:
         try:
-            return critic.page(desk.catalog, desk.policy)
+            return _critic(desk, "", "", "")
         except WidelaneError as failure:
             raise resource_error(failure) from failure
 
 
-_MARKDOWN = "text/markdown"
+def _planner(desk: Desk, plan: str, phase: str) -> str:
+    from widelane.prompts import planner  # noqa: PLC0415 - loads the tables, so not at start-up
+
+    return planner.page(desk.catalog, desk.policy, verdict=_verdict(desk, plan, phase), phase=phase)
+
+
+def _critic(desk: Desk, plan: str, phase: str, lens: str) -> str:
+    from widelane.prompts import critic  # noqa: PLC0415 - as above
+
+    return critic.page(desk.catalog, desk.policy, verdict=_verdict(desk, plan, phase), phase=phase, lens=lens)
 
 
 def _verdict(desk: Desk, plan: str, phase: str) -> PlanVerdict | None:
@@ -78,7 +88,7 @@ def _verdict(desk: Desk, plan: str, phase: str) -> PlanVerdict | None:
             raise InputError("a phase was given without a plan", hint="give the plan's path or text as `plan`")
         return None
     given = PlanGiven(plan=plan) if "\n" in plan else PlanGiven(plan_path=plan)
-    verdict = desk.judge(given)[1]
+    verdict = desk.judged(given)[1]
     if not phase:
         return verdict
     phases = tuple(row for row in verdict.phases if row.name == phase)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -23,8 +24,13 @@ def input_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 def output_schema(model: type[BaseModel], depth: int) -> dict[str, Any]:
     """Schema of a tool's answer down to `depth` levels of objects; what is deeper is an object without detail."""
-    schema = model.model_json_schema(mode="serialization")
+    schema = _whole(model)
     return _bare(schema, schema.get("$defs", {}), depth, described=False)
+
+
+@cache
+def _whole(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(mode="serialization")
 
 
 def _bare(node: dict[str, Any], defs: dict[str, Any], depth: int, described: bool = True) -> dict[str, Any]:

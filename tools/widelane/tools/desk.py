@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Protocol
 
-from widelane import config, facts, plan, router
 from widelane.errors import ConfigError
 from widelane.lanes.clock import SystemClock
-from widelane.models.quota import QuotaSnapshot
 from widelane.tools.rehearsal import simulated
 
 if TYPE_CHECKING:
@@ -23,9 +20,10 @@ if TYPE_CHECKING:
     from widelane.models.clock import Clock
     from widelane.models.dispatch import DispatchAnswer, RunEvent, RunStatus
     from widelane.models.plan import ParsedPlan
+    from widelane.models.quota import QuotaSnapshot
     from widelane.models.verdict import PlanVerdict
-    from widelane.router import Bench
     from widelane.tools.given import PlanGiven
+    from widelane.tools.judging import Judge
 
 QUOTA_SECONDS = 300.0
 """How long quotas that were read keep counting."""
@@ -92,71 +90,47 @@ class Desk:
         self._open_runs = runs or _open_runs
         self._ask_quotas = quotas or _ask_quotas
         self._quotas: tuple[float, QuotaSnapshot] | None = None
-        self._bench: Bench | None = None
         self._judged: OrderedDict[tuple[str, str], tuple[ParsedPlan, PlanVerdict]] = OrderedDict()
         self._lock = RLock()
 
     @classmethod
     def open(cls, cwd: Path, env: Mapping[str, str], sim: str | None = None) -> Desk:
         """The desk of a working folder and environment. Creates nothing; reads widelane.toml when it is needed."""
-        return cls(lambda: config.load(cwd, env), cwd=cwd, sim=sim)
+
+        def load() -> Settings:
+            from widelane import config  # noqa: PLC0415 - read at the first call, not at start-up
+
+            return config.load(cwd, env)
+
+        return cls(load, cwd=cwd, sim=sim)
 
     @cached_property
-    def settings(self) -> Settings:
-        """What widelane.toml and the environment say. A simulated cloud is not in them: `rehearsed` puts it there.
+    def judge(self) -> Judge:
+        """Settings, tables and verdicts.
 
         Raises:
-            ConfigError: widelane.toml can't be used.
+            ConfigError: widelane.toml can't be used; the next call reads it again.
         """
-        return self._load()
+        from widelane.tools.judging import Judge  # noqa: PLC0415 - parser and router load at the first call
 
-    @cached_property
-    def catalog(self) -> Catalog:
-        """Machine types, offers, prices, and intents with those of widelane.toml.
-
-        Raises:
-            ConfigError: an intent that can't be used.
-        """
-        shipped = facts.catalog()
-        own = facts.load_intents(self.settings.intents, self._origin, machine_types=shipped.machine_types)
-        return replace(shipped, intents=own)
-
-    @cached_property
-    def policy(self) -> Policy:
-        """The default policy with the overrides of widelane.toml.
-
-        Raises:
-            ConfigError: an override that can't be used.
-        """
-        return facts.load_policy(self.settings.policy, self._origin)
+        return Judge(self._load(), rehearsed=bool(self._sim))
 
     @property
-    def _origin(self) -> str:
-        return str(self.settings.file or config.FILE)
+    def settings(self) -> Settings:
+        """What widelane.toml and the environment say. A simulated cloud is not in them: `rehearsed` puts it there."""
+        return self.judge.settings
 
-    def bench(self) -> Bench:
-        """Everything that a verdict depends on besides the plan. Reads no network."""
-        known = self.known_quotas()
-        with self._lock:
-            if self._bench is None or self._bench.quotas is not known:
-                self._bench = self._make_bench(known)
-            return self._bench
+    @property
+    def catalog(self) -> Catalog:
+        """Machine types, offers, prices and intents in force."""
+        return self.judge.catalog
 
-    def _make_bench(self, known: QuotaSnapshot | None) -> Bench:
-        settings = self.settings.simulated("") if self._sim else self.settings
-        gcp = settings.gcp
-        return router.Bench(
-            catalog=self.catalog,
-            policy=self.policy,
-            intents=self.catalog.intents,
-            lanes=settings.lanes,
-            regions=settings.regions,
-            quotas=known,
-            disk_gib=gcp.disk_gib if gcp else None,
-            external_address=gcp.external_address if gcp else True,
-        )
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self.judge.policy
 
-    def judge(self, given: PlanGiven) -> tuple[ParsedPlan, PlanVerdict]:
+    def judged(self, given: PlanGiven) -> tuple[ParsedPlan, PlanVerdict]:
         """The plan that was given, and the verdict on it. The same text gets the same objects.
 
         Raises:
@@ -164,22 +138,21 @@ class Desk:
             PlanError: every problem of the text.
         """
         given.require_one()
-        if given.plan_path:
-            return self._judge(plan.read(self.path(given.plan_path)))
         known = self.known_quotas()
+        if given.plan_path:
+            parsed = self.judge.read(self.path(given.plan_path))
+            return parsed, self.judge.verdict(parsed, known)
         key = (given.plan, known.taken_at if known else "")
         with self._lock:
             found = self._judged.get(key)
         if found is None:
-            found = self._judge(plan.parse(given.plan, folder=str(self.cwd)))
+            parsed = self.judge.parse(given.plan, self.cwd)
+            found = parsed, self.judge.verdict(parsed, known)
             with self._lock:
                 self._judged[key] = found
                 while len(self._judged) > _REMEMBERED:
                     self._judged.popitem(last=False)
         return found
-
-    def _judge(self, parsed: ParsedPlan) -> tuple[ParsedPlan, PlanVerdict]:
-        return parsed, router.judge(parsed, self.bench())
 
     def path(self, text: str) -> Path:
         """A path as it was given, from the working folder."""
@@ -228,8 +201,7 @@ class Desk:
             ConfigError: no project is configured.
             LaneAuthError: no credentials.
         """
-        settings = self.rehearsed()
-        snapshot = self._ask_quotas(settings, settings.regions or self.policy.regions)
+        snapshot = self._ask_quotas(self.rehearsed(), self.judge.regions)
         with self._lock:
             self._quotas = (self._clock.elapsed(), snapshot)
         return snapshot

@@ -38,7 +38,7 @@ def dispatch(given: DispatchInput, desk: Desk, report: Report | None = None) -> 
         StalePlanError: the digest is of another plan or another policy.
         LaneAuthError: no credentials for a lane that is needed.
     """
-    parsed, verdict = desk.judge(given)
+    parsed, verdict = desk.judged(given)
     _require_phase(given.phase, parsed.plan)
     if report:
         report(1, 2, f"verdict {verdict.verdict.value}")

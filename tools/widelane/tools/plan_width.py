@@ -21,4 +21,4 @@ def plan_width(given: PlanWidthInput, desk: Desk) -> PlanVerdict:
     Raises:
         InputError: no plan, or one that can't be read.
     """
-    return desk.judge(given)[1]
+    return desk.judged(given)[1]

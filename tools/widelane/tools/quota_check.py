@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from widelane import router
 from widelane.errors import InputError
 from widelane.models.quota import QuotaReport
 from widelane.tools.given import Count, PlanGiven, Text
@@ -39,10 +38,7 @@ def quota_check(given: QuotaCheckInput, desk: Desk) -> QuotaReport:
 
 
 def _report(parsed: ParsedPlan | None, given: QuotaCheckInput, desk: Desk) -> QuotaReport:
-    """What the quotas that are known say."""
-    if parsed is not None:
-        return router.quota_report(desk.bench(), plan=parsed)
-    return router.quota_report(desk.bench(), intent=given.intent, width=given.width or None)
+    return desk.judge.quota_report(desk.known_quotas(), parsed=parsed, intent=given.intent, width=given.width)
 
 
 def _plan(given: QuotaCheckInput, desk: Desk) -> ParsedPlan | None:
@@ -51,7 +47,7 @@ def _plan(given: QuotaCheckInput, desk: Desk) -> ParsedPlan | None:
     if planned and (given.width or given.intent):
         raise InputError("a plan was given together with width or intent", hint="give one or the other")
     if planned:
-        return desk.judge(given)[0]
+        return desk.judged(given)[0]
     if not given.intent:
         raise InputError(
             "neither a plan nor an intent was given",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from widelane import facts, router
+from widelane import facts
 from widelane.models.plan import Axis, Marks, ParsedPlan, Phase, Plan
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def ladders(desk: Desk) -> dict[str, dict[str, list[str]]]:
     found: dict[str, dict[str, list[str]]] = {}
     for intent in desk.catalog.intents.values():
         plan = Plan(widelane=1, phases=tuple(_requests(intent, desk.policy)))
-        verdict = router.judge(ParsedPlan(plan, Marks({}), "", None), desk.bench())
+        verdict = desk.judge.verdict(ParsedPlan(plan, Marks({}), "", None), desk.known_quotas())
         found[intent.name] = {
             phase.name: [f"{rung.lane} {rung.provisioning_model.value} {rung.machine_type}" for rung in phase.ladder]
             for phase in verdict.phases
@@ -106,3 +107,7 @@ def runs(desk: Desk) -> list[dict[str, Any]]:
         }
         for run in desk.runs.runs()[:NEWEST_RUNS]
     ]
+
+
+PAGES: Mapping[str, Callable[[Desk], Any]] = {"policy": policy, "ladder": ladders, "catalog": catalog, "runs": runs}
+"""By the name under which each is looked up."""

@@ -1,0 +1,97 @@
+"""The pure part of a desk: settings, tables, verdicts. It loads parser and router, so it is loaded late."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from widelane import config, facts, plan, router
+from widelane.config import Settings
+from widelane.facts import Catalog, Policy
+from widelane.models.plan import ParsedPlan
+from widelane.models.quota import QuotaReport, QuotaSnapshot
+from widelane.models.verdict import PlanVerdict
+from widelane.router import Bench
+
+
+class Judge:
+    """Judges plans under one configuration. `rehearsed`: for a simulated cloud, with no real lane."""
+
+    def __init__(self, settings: Settings, *, rehearsed: bool) -> None:
+        self.settings = settings
+        self._planned = settings.simulated("") if rehearsed else settings
+        self._benches: dict[str, Bench] = {}
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """Machine types, offers, prices, and intents with those of widelane.toml.
+
+        Raises:
+            ConfigError: an intent that can't be used.
+        """
+        shipped = facts.catalog()
+        own = facts.load_intents(self.settings.intents, self._origin, machine_types=shipped.machine_types)
+        return replace(shipped, intents=own)
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The default policy with the overrides of widelane.toml.
+
+        Raises:
+            ConfigError: an override that can't be used.
+        """
+        return facts.load_policy(self.settings.policy, self._origin)
+
+    @property
+    def _origin(self) -> str:
+        return str(self.settings.file or config.FILE)
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Regions whose quotas and zones count."""
+        return self._planned.regions or self.policy.regions
+
+    def bench(self, quotas: QuotaSnapshot | None) -> Bench:
+        """Everything that a verdict depends on besides the plan. It remembers results, so the newest is kept."""
+        taken = quotas.taken_at if quotas else ""
+        bench = self._benches.get(taken)
+        if bench is None:
+            gcp = self._planned.gcp
+            bench = router.Bench(
+                catalog=self.catalog,
+                policy=self.policy,
+                intents=self.catalog.intents,
+                lanes=self._planned.lanes,
+                regions=self.regions,
+                quotas=quotas,
+                disk_gib=gcp.disk_gib if gcp else None,
+                external_address=gcp.external_address if gcp else True,
+            )
+            self._benches = {taken: bench}
+        return bench
+
+    def parse(self, text: str, folder: Path) -> ParsedPlan:
+        """A plan that came as an argument. Raises PlanError with every problem."""
+        return plan.parse(text, folder=str(folder))
+
+    def read(self, path: Path) -> ParsedPlan:
+        """A plan in a file. Raises PlanError with every problem."""
+        return plan.read(path)
+
+    def verdict(self, parsed: ParsedPlan, quotas: QuotaSnapshot | None) -> PlanVerdict:
+        """The verdict on a plan."""
+        return router.judge(parsed, self.bench(quotas))
+
+    def quota_report(
+        self, quotas: QuotaSnapshot | None, *, parsed: ParsedPlan | None, intent: str, width: int
+    ) -> QuotaReport:
+        """Which rungs quotas admit, of a plan or of an intent at a width (0: its widest) and below.
+
+        Raises:
+            InputError: no such intent or width.
+        """
+        bench = self.bench(quotas)
+        if parsed is not None:
+            return router.quota_report(bench, plan=parsed)
+        return router.quota_report(bench, intent=intent, width=width or None)
