@@ -16,7 +16,7 @@ from widelane.simcloud.quota import GLOBAL_METRICS, enforced_metrics
 from widelane.simcloud.records import Json
 from widelane.simcloud.scenario import ANY, Fault, FaultKind, Method, PreemptRule, Scenario, StockRule
 
-_TOP = (
+TOP_KEYS = (
     "project",
     "clock",
     "boot_seconds",
@@ -29,8 +29,8 @@ _TOP = (
     "preempt",
     "visible_gpus",
 )
-_STOCK = ("zone", "machine_type", "model", "count", "then", "arrives_after_seconds")
-_FAULT = ("on", "do", "nth", "times", "zone", "machine_type", "seconds", "case")
+STOCK_KEYS = ("zone", "machine_type", "model", "count", "then", "arrives_after_seconds")
+FAULT_KEYS = ("on", "do", "nth", "times", "zone", "machine_type", "seconds", "case")
 _LIMITS_MAX = 1e18
 
 
@@ -74,7 +74,7 @@ class _ScenarioReading(Reading):
     def scenario(self) -> Scenario:
         if self.root is None:
             return Scenario()
-        given = self.fields(self.root, _TOP, "the scenario")
+        given = self.fields(self.root, TOP_KEYS, "the scenario")
         plain = Scenario()
         return Scenario(
             project=self.text(given["project"], "project") if "project" in given else plain.project,
@@ -110,7 +110,7 @@ class _ScenarioReading(Reading):
         return [word for word in words if word]
 
     def _stock(self, node: Node) -> Iterator[StockRule]:
-        given = self.fields(node, _STOCK, "a stock rule")
+        given = self.fields(node, STOCK_KEYS, "a stock rule")
         if "count" not in given:
             self.complain(node, "missing_key", "a stock rule needs a count", "add count: 0 or more")
         zones = self._words(given, "zone", self._atlas.zones)
@@ -153,7 +153,7 @@ class _ScenarioReading(Reading):
 
     def fault(self, node: Node) -> Fault | None:
         """One fault; None when it can't be used."""
-        given = self.fields(node, _FAULT, "a fault")
+        given = self.fields(node, FAULT_KEYS, "a fault")
         for key in ("on", "do"):
             if key not in given:
                 self.complain(node, "missing_key", f"a fault needs {key!r}", f"add {key}")
