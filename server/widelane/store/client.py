@@ -39,10 +39,10 @@ class Store:
         """Where it is when it is a folder of this machine."""
         return self._client.root if isinstance(self._client, host.FileStore) else None
 
-    def put(self, key: str, data: bytes) -> None:
-        """Write or overwrite."""
+    def put(self, key: str, data: bytes, durable: bool = True) -> None:
+        """Write or overwrite; with `durable` False a power cut may take it back."""
         with self._translated(key):
-            self._client.put(key, data)
+            self._client.put(key, data, durable)
 
     def put_file(self, key: str, path: Path, sha256: str = "") -> None:
         """Write or overwrite from a file; with `sha256`, only when its bytes have it."""

@@ -56,6 +56,7 @@ def main(arguments: list[str]) -> int:
 def _persist(store: Store, key: str, root: Path, once: bool) -> int:
     """Start over after a failure of disk or store, with growing pauses; every start adopts what runs."""
     stop = Stop()
+    sys.setswitchinterval(0.001)  # the loop's thread must not wait long for those that publish
     pause = 0.5
     while True:
         begin = time.monotonic()

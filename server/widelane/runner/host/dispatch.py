@@ -26,7 +26,6 @@ from .state import Job, State
 from .store import Store
 
 _VOIDS = 8
-_VOID_PAUSE = 0.1
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Parts:
 class Dispatch:
     """Runs a spec to its end. `end` is set when nothing is left to do; `gave_up` when the store failed for good."""
 
-    def __init__(self, spec: Spec, requests: Requests, parts: Parts) -> None:
+    def __init__(self, spec: Spec, requests: Requests, parts: Parts, void_pause: float = 0.1) -> None:
         self.end: Optional[End] = None
         self.gave_up = ""
         self.board = Board(parts.state)
@@ -55,6 +54,7 @@ class Dispatch:
         merge = () if spec.merge is None else (spec.merge,)
         self._tasks: dict[str, Task] = {task.name: task for task in (*spec.units, *merge)}
         self._running: set[str] = set()
+        self._void_pause = void_pause
         self._voids: dict[str, int] = {}
         self._cooling: set[str] = set()
         self._pool = ThreadPoolExecutor(4, "publish")
@@ -190,7 +190,7 @@ class Dispatch:
             self._queue(job)
 
         self._cooling.add(job.name)
-        self._parts.loop.after(_VOID_PAUSE * 2 ** (count - 1), again)
+        self._parts.loop.after(self._void_pause * 2 ** (count - 1), again)
 
     def _verify_again(self, job: Job) -> None:
         """A former scheduler died between the end of an attempt and its publication."""

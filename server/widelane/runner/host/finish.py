@@ -9,7 +9,6 @@ from .attempt import Record
 from .board import MERGE, OVER, SETUP, Board
 from .state import State
 
-
 NOTHING: Record = {
     "total": 0,
     "succeeded": 0,

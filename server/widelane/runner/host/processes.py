@@ -1,10 +1,9 @@
-"""Processes as /proc shows them, and the two prctl calls that keep a unit's process tree together."""
+"""Processes as /proc shows them, and the call that keeps a unit's process tree together."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +14,13 @@ except ImportError:  # a Python built without libffi
 else:
     _libc = ctypes.CDLL(None)
 
-_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PROC = Path("/proc")
 
 
 def adopt_orphans() -> bool:
     """Become the parent of every descendant that loses its own; False where the system can't."""
-    return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def die_with_parent() -> bool:
-    """Be killed when the parent dies (this process only, not its children); False where the system can't."""
-    return _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _prctl(option: int, value: int) -> bool:
-    return hasattr(_libc, "prctl") and int(_libc.prctl(option, value, 0, 0, 0)) == 0
+    return hasattr(_libc, "prctl") and int(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0
 
 
 def table() -> dict[int, int]:

@@ -57,7 +57,7 @@ class Reporter:
         temp = self._local.with_name(self._local.name + ".new")
         temp.write_bytes(data)
         temp.replace(self._local)
-        self._store.put(self._key, data)
+        self._store.put(self._key, data, durable=False)
 
     def _complain(self, done: Future[None]) -> None:
         error = done.exception()

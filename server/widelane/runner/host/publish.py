@@ -105,7 +105,7 @@ class Publisher:
 
     def _log(self, folder: Folder, name: str) -> str:
         key = f"logs/{self._spec.lease}/{name}.log"
-        self.stubbornly(lambda: self._store.put(key, clip(folder.log)))
+        self.stubbornly(lambda: self._store.put(key, clip(folder.log), durable=False))
         return key
 
     def _judge(self, task: Task, facts: Facts) -> tuple[Outcome, tuple[str, ...]]:

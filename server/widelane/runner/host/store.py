@@ -40,8 +40,11 @@ class Store(Protocol):
         """The URL that opens it again."""
         ...
 
-    def put(self, key: str, data: bytes) -> None:
-        """Write or overwrite; readers see the old or the new value, never a part."""
+    def put(self, key: str, data: bytes, durable: bool = True) -> None:
+        """Write or overwrite; readers see the old or the new value, never a part.
+
+        With `durable` False a power cut may take it back: for news and logs.
+        """
         ...
 
     def put_file(self, key: str, path: Path, sha256: str = "") -> None:
@@ -105,9 +108,9 @@ class FileStore:
         """The URL that opens it again."""
         return file_url(self.root)
 
-    def put(self, key: str, data: bytes) -> None:
-        """Write or overwrite, durably."""
-        with self._writing(key, lambda temp: temp.write(data)) as (temp, final):
+    def put(self, key: str, data: bytes, durable: bool = True) -> None:
+        """Write or overwrite."""
+        with self._writing(key, lambda temp: temp.write(data), durable) as (temp, final):
             temp.replace(final)
 
     def put_file(self, key: str, path: Path, sha256: str = "") -> None:
@@ -179,18 +182,22 @@ class FileStore:
             yield source
 
     @contextlib.contextmanager
-    def _writing(self, key: str, fill: Callable[[BinaryIO], object]) -> Generator[tuple[Path, Path], None, None]:
-        """A filled and synced temporary file beside the final name, whose folder is synced afterwards."""
+    def _writing(
+        self, key: str, fill: Callable[[BinaryIO], object], durable: bool = True
+    ) -> Generator[tuple[Path, Path], None, None]:
+        """A filled temporary file beside the final name; file and folder are synced when it must be durable."""
         final = self.root / check_key(key)
         final.parent.mkdir(parents=True, exist_ok=True)
         temp = final.parent / _temp_name()
         try:
             with temp.open("xb") as target:
                 fill(target)
-                target.flush()
-                os.fsync(target.fileno())
+                if durable:
+                    target.flush()
+                    os.fsync(target.fileno())
             yield temp, final
-            sync_folder(final.parent)
+            if durable:
+                sync_folder(final.parent)
         finally:
             temp.unlink(missing_ok=True)
 

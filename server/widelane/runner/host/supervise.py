@@ -7,12 +7,15 @@ runs one process in a session of its own, and ends only when that process and ev
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
+import shutil
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn, Optional
+from typing import Optional
 
 from . import outputs, processes
 from .attempt import Folder, Record, locked, read_record, write_record
@@ -20,6 +23,7 @@ from .attempt import Folder, Record, locked, read_record, write_record
 WATCHED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
 """Blocked for life and waited for, so that none comes between two steps."""
 
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _KILL_PATIENCE = 30.0
 _RECORD_PATIENCE = 60.0
 
@@ -155,43 +159,34 @@ class _Process:
 
 
 def _spawn(folder: Folder, request: Record) -> int:
-    """Start the process; returns once it runs the program asked for. Raises `SpawnError`."""
-    try:
-        log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        told, tell = os.pipe()
-        parent = os.getpid()
-        pid = os.fork()
-    except OSError as error:
-        raise SpawnError(str(error)) from error
-    if pid == 0:
-        _become(request, log, tell, parent)
-    os.close(tell)
-    os.close(log)
-    with os.fdopen(told, "rb") as answer:
-        failure = answer.read()
-    if failure:
-        os.waitpid(pid, 0)
-        raise SpawnError(failure.decode(errors="replace"))
-    return pid
+    """Start the process, in a session of its own; returns its pid. Raises `SpawnError`.
 
-
-def _become(request: Record, log: int, tell: int, parent: int) -> NoReturn:
-    """In the child: turn into the program."""
+    By posix_spawn, since a fork would copy this process once more for each unit.
+    """
     argv: list[str] = request["argv"]
+    env = {**os.environ, **request["env"]}
+    log = os.fspath(folder.log)
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    redirect = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, log, append, 0o644),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
     try:
-        os.setsid()
-        processes.die_with_parent()
-        if os.getppid() != parent:
-            os._exit(127)
         os.chdir(request["cwd"])
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        for signum in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(signum, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.execvpe(argv[0], argv, {**os.environ, **request["env"]})
+        program = _find(argv[0], env)
+        return os.posix_spawn(
+            program, argv, env, file_actions=redirect, setsid=True, setsigmask=(), setsigdef=_IGNORED_BY_PYTHON
+        )
     except (OSError, ValueError) as error:
-        os.write(tell, f"{argv[0]}: {error}".encode(errors="replace"))
-    finally:
-        os._exit(127)
+        raise SpawnError(f"{argv[0]}: {error}") from error
+
+
+def _find(name: str, env: Mapping[str, str]) -> str:
+    """The program that a shell with this environment would take; raises FileNotFoundError."""
+    if "/" in name:
+        return name
+    found = shutil.which(name, path=env.get("PATH", os.defpath))
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, "not on PATH")
+    return found
