@@ -106,19 +106,23 @@ class Desk:
 
     @cached_property
     def judge(self) -> Judge:
-        """Settings, tables and verdicts.
+        """Tables and verdicts.
 
         Raises:
-            ConfigError: widelane.toml can't be used; the next call reads it again.
+            ConfigError: a policy value, an intent or widelane.toml can't be used; the next call reads them again.
         """
         from widelane.tools.judging import Judge  # noqa: PLC0415 - parser and router load at the first call
 
         return Judge(self._load(), rehearsed=bool(self._sim))
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
-        """What widelane.toml and the environment say. A simulated cloud is not in them: `rehearsed` puts it there."""
-        return self.judge.settings
+        """What widelane.toml and the environment say. A simulated cloud is not in them: `rehearsed` puts it there.
+
+        Raises:
+            ConfigError: widelane.toml can't be used.
+        """
+        return self._load()
 
     @property
     def catalog(self) -> Catalog:

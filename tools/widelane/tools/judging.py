@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 
 from widelane import config, facts, plan, router
@@ -19,33 +18,17 @@ class Judge:
     """Judges plans under one configuration. `rehearsed`: for a simulated cloud, with no real lane."""
 
     def __init__(self, settings: Settings, *, rehearsed: bool) -> None:
-        self.settings = settings
+        """Read the tables, with the intents and policy values of `settings`.
+
+        Raises:
+            ConfigError: one of those can't be used.
+        """
         self._planned = settings.simulated("") if rehearsed else settings
         self._benches: dict[str, Bench] = {}
-
-    @cached_property
-    def catalog(self) -> Catalog:
-        """Machine types, offers, prices, and intents with those of widelane.toml.
-
-        Raises:
-            ConfigError: an intent that can't be used.
-        """
-        shipped = facts.catalog()
-        own = facts.load_intents(self.settings.intents, self._origin, machine_types=shipped.machine_types)
-        return replace(shipped, intents=own)
-
-    @cached_property
-    def policy(self) -> Policy:
-        """The default policy with the overrides of widelane.toml.
-
-        Raises:
-            ConfigError: an override that can't be used.
-        """
-        return facts.load_policy(self.settings.policy, self._origin)
-
-    @property
-    def _origin(self) -> str:
-        return str(self.settings.file or config.FILE)
+        origin, shipped = str(settings.file or config.FILE), facts.catalog()
+        own = facts.load_intents(settings.intents, origin, machine_types=shipped.machine_types)
+        self.catalog: Catalog = replace(shipped, intents=own)
+        self.policy: Policy = facts.load_policy(settings.policy, origin)
 
     @property
     def regions(self) -> tuple[str, ...]:
