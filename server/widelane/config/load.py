@@ -86,22 +86,38 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _document(file: Path) -> Table:
+    text = _text(file)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file}{_place(error, text)}: this isn't TOML: {_AT.sub('', str(error))}") from None
+    except RecursionError:
+        raise ConfigError(f"{file}: this isn't TOML: it is nested too deep") from None
+
+
+def _text(file: Path) -> str:
     try:
         with file.open("rb") as stream:
             data = stream.read(_SIZE_LIMIT + 1)
-        if len(data) > _SIZE_LIMIT:
-            raise ConfigError(f"{file} has more than {_SIZE_LIMIT // 1024} KiB", hint="it isn't a configuration")
-        return tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{file} can't be read: {error.strerror}") from None
+    if len(data) > _SIZE_LIMIT:
+        raise ConfigError(f"{file} has more than {_SIZE_LIMIT // 1024} KiB", hint="it isn't a configuration")
+    try:
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file} isn't UTF-8 text: byte {error.start + 1}", hint="save it as UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        text = str(error)
-        at = _AT.search(text)
-        place = f"{file}:{at[1]}:{at[2]}" if at and at[1] else str(file)
-        what = text if at is None else text[: at.start()] + ("" if at[1] else " at its end")
-        raise ConfigError(f"{place}: this isn't TOML: {what}") from None
+
+
+def _place(error: tomllib.TOMLDecodeError, text: str) -> str:
+    """`:LINE:COLUMN` of what tomllib tells in words."""
+    at = _AT.search(str(error))
+    if at is None:
+        return ""
+    if at[1]:
+        return f":{at[1]}:{at[2]}"
+    lines = text.rstrip("\n").split("\n")
+    return f":{len(lines)}:{len(lines[-1]) + 1}"
 
 
 def _settings_values(document: Table, problems: list[str]) -> dict[str, Any]:

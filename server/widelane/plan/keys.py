@@ -30,6 +30,7 @@ _PROVISIONING["on_demand"] = ProvisioningModel.STANDARD
 
 NEEDS = Record(
     "`needs`",
+    "a mapping of GiB",
     "{gpu_mem_gib: 38, ram_gib: 64, disk_gib: 300}",
     {
         "gpu_mem_gib": Key(_gib, "GPU memory in use at the peak, per GPU, in GiB."),
@@ -41,6 +42,7 @@ NEEDS = Record(
 
 PIN = Record(
     "`pin`",
+    "a mapping of what is pinned and the `reason`",
     "{lane: gcp, reason: the data is in its bucket}",
     {
         "lane": Key(Text("a lane", "gcp"), "The only lane to walk."),
@@ -58,6 +60,7 @@ PIN = Record(
 
 NARROW_BECAUSE = Record(
     "`narrow_because`",
+    "a mapping of a `kind` and its number",
     "{kind: rate_limited, calls: 50000, calls_per_minute: 500}",
     {
         "kind": Key(
@@ -81,6 +84,7 @@ NARROW_BECAUSE = Record(
 
 SOURCE = Record(
     "`source`",
+    "a mapping of a folder, or of a repository and commit",
     "{path: .}",
     {
         "path": Key(Text("a folder", "."), "A folder, relative to the plan's own."),
@@ -100,6 +104,7 @@ SOURCE = Record(
 
 ACCEPT = Record(
     "`accept`",
+    "a mapping of a finding's `code`, its `phase` and a `reason`",
     "{code: too_wide, phase: generate, reason: warm spares}",
     {
         "code": Key(AcceptableCode(), "The finding's code.", required=True),
@@ -111,6 +116,7 @@ ACCEPT = Record(
 
 OWN_ACCEPT = Record(
     "`accept`",
+    "a mapping of a finding's `code` and a `reason`",
     "{code: too_wide, reason: warm spares}",
     dict(ACCEPT.keys) | {"phase": Key(_name, "Only its own phase's name; may be left out.")},
     Draft,
@@ -118,6 +124,7 @@ OWN_ACCEPT = Record(
 
 ARM = Record(
     "an arm",
+    "an arm: a mapping that begins with its `name`",
     '{name: small, axes: {draw: 10}, command: "python run.py --draw {draw}"}',
     {
         "name": Key(_name, "Its name, unique in the phase.", required=True),
@@ -153,11 +160,14 @@ SHARED_KEYS: dict[str, Key] = {
 
 PHASE = Record(
     "a phase",
+    "a phase: a mapping that begins with its `name`",
     '{name: train, intent: lora-7b, axes: {seed: 8}, gpu_hours: 8, command: "python train.py --seed {seed}"}',
     {
         "name": Key(_name, "Its name, unique in the plan.", required=True, words=("id", "phase", "title")),
         "intent": Key(
-            Text("an intent", "capture-7b"), "Kind of work; GPU need comes from the table of intents.", words=("kind",)
+            Text("the name of an intent", "capture-7b"),
+            "Kind of work; GPU need comes from the table of intents.",
+            words=("kind",),
         ),
         "axes": Key(
             Axes(),
@@ -231,7 +241,7 @@ PHASE = Record(
         ),
         "inputs": Key(
             ListOf(RelativePath(example="data/prompts.jsonl"), "a list of paths"),
-            "Files the units read, for readers of the plan; outputs of `after` phases are there without being listed.",
+            "Files the units read, named for readers of the plan; outputs of `after` phases are there anyway.",
             words=("input",),
         ),
     },
@@ -248,6 +258,7 @@ PHASE = Record(
 
 PLAN = Record(
     "a plan",
+    "a mapping that begins with `widelane: 1`",
     "{widelane: 1, phases: [...]}",
     {
         "widelane": Key(

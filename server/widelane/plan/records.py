@@ -80,6 +80,7 @@ Check = Callable[[dict[str, Any], Reading, Pointer], None]
 class Record:
     """A mapping with known keys. `checks` see the fields that could be read; `build` makes the value of them."""
 
+    title: str
     wanted: str
     example: str
     keys: Keys
@@ -134,7 +135,7 @@ class Record:
         guess = next((key for key, row in self.keys.items() if name.lower() in row.words), None)
         guess = guess or nearest(name, self.keys)
         fix = f"Did you mean `{guess}`?" if guess else f"Known keys: {', '.join(self.keys)}."
-        at.report(node, "unknown_key", f"{named(name)} is no key of {self.wanted}.", fix)
+        at.report(node, "unknown_key", f"{named(name)} is no key of {self.title}.", fix)
 
     def schema(self) -> Schema:
         """A JSON object that takes no other keys."""
