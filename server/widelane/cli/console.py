@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from typing import TextIO, TypeVar
 
-import click
 from pydantic import BaseModel
 
 from widelane.errors import PlanError, WidelaneError
@@ -49,7 +48,7 @@ def out(text: str) -> None:
 
 def note(text: str) -> None:
     """A line for people beside the result."""
-    click.echo(text, err=True)
+    sys.stderr.write(text + "\n")
 
 
 def show(result: Result, as_json: bool, render: Callable[[Result, Paper], str]) -> None:

@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from widelane.models.quota import QuotaBinding, QuotaReport, RungQuota
+from widelane.models.quota import Admits, QuotaReport, RungQuota
 from widelane.reports.clean import clean_line
 from widelane.reports.paper import Paper
 from widelane.reports.plan import admits_word
+from widelane.reports.status import when
 
 
 def quota_report(report: QuotaReport, paper: Paper) -> str:
-    """The largest admitted width, then every rung with the metric that binds it."""
-    width = f"largest admitted width {report.largest_width}" if report.largest_width else "no width is admitted"
-    lines = [f"{paper.paint(width, 'strong')}  project {clean_line(report.project)}, read {report.taken_at}"]
+    """The largest admitted width, then every rung with the metric that binds it, and its region if there are more."""
+    regions = sorted({rung.region for rung in report.rungs if rung.region})
+    place = f"{clean_line(report.project)} {' '.join(regions[:1] if len(regions) == 1 else [])}".rstrip()
+    lines = [f"{paper.paint(_width(report), 'strong')}  project {place}, read {when(report.taken_at)}"]
     if report.note:
         lines += paper.wrap(clean_line(report.note), "  ")
     if report.rungs:
-        heads = (">width", "machine type", "model", "region", "admits", "binding metric")
-        lines += ["", *paper.table(heads, [_row(rung, paper) for rung in report.rungs])]
+        heads = [">width", "machine type", "model", "admits", "binding metric", ">used", ">needs"]
+        rows = [_row(rung, paper) for rung in report.rungs]
+        if len(regions) > 1:
+            heads.insert(3, "region")
+            for row, rung in zip(rows, report.rungs, strict=True):
+                row.insert(3, rung.region or "-")
+        lines += ["", *paper.table(heads, rows)]
     return "\n".join(lines) + "\n"
 
 
-def _row(rung: RungQuota, paper: Paper) -> tuple[str, ...]:
-    return (
-        str(rung.width),
-        rung.machine_type,
-        rung.provisioning_model.value,
-        rung.region or "-",
-        admits_word(rung.admits, None, paper),
-        _binding(rung.binding),
-    )
+def _width(report: QuotaReport) -> str:
+    if report.largest_width:
+        return f"largest admitted width {report.largest_width}"
+    unknown = any(rung.admits is Admits.UNKNOWN for rung in report.rungs)
+    return "no width is known to be admitted" if unknown else "no width is admitted"
 
 
-def _binding(binding: QuotaBinding | None) -> str:
+def _row(rung: RungQuota, paper: Paper) -> list[str]:
+    start = [str(rung.width), rung.machine_type, rung.provisioning_model.value, admits_word(rung.admits, None, paper)]
+    binding = rung.binding
     if binding is None:
-        return "-"
-    usage = "?" if binding.usage is None else f"{binding.usage:g}"
-    limit = "?" if binding.limit is None else f"{binding.limit:g}"
-    return f"{binding.metric}: {usage} of {limit} used, needs {binding.needed:g}"
+        return [*start, "-", "-", "-"]
+    listed = binding.usage is not None and binding.limit is not None
+    used = f"{binding.usage:g}/{binding.limit:g}" if listed else "not listed"
+    return [*start, binding.metric, used, f"{binding.needed:g}"]
