@@ -72,7 +72,7 @@ class Local:
     def submit(self, text: str, **options: object) -> DispatchAnswer:
         parsed = plan.parse(text, "<argument>", str(self.job))
         verdict = judge(parsed, make_bench(self.settings))
-        return self.client.submit(parsed, verdict, **options)  # type: ignore[arg-type]
+        return self.client.submit(parsed, verdict, **options)  # type: ignore[arg-type]  # options are checked by the call itself
 
     def run(self, text: str, **options: object) -> str:
         answer = self.submit(text, **options)

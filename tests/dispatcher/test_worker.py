@@ -127,7 +127,7 @@ def test_a_queued_request_that_gets_stock_in_time_is_used(bed: Bed) -> None:
                 bed.lane.grant(name)
                 bed.lane.working[name] = (bed.lane.sent[-1], Host())
 
-    bed.lane.pause = grant_after_a_while  # type: ignore[method-assign]
+    bed.lane.pause = grant_after_a_while  # type: ignore[method-assign]  # the scripted lane is the test's own
     phase = bed.work()
     assert phase.state is DispatchState.SUCCEEDED
     assert len(phase.attempts) == 1
@@ -144,9 +144,12 @@ def test_a_queued_request_that_waits_its_budget_is_cancelled_and_the_walk_goes_o
     assert bed.clock.seconds >= 600
 
 
-def test_units_of_a_machine_that_was_taken_back_run_on_the_next_one_from_the_top_width(bed: Bed) -> None:
+@pytest.mark.parametrize("last_word", ["preempted", "shut-down"])
+def test_units_of_a_machine_that_was_taken_back_run_on_the_next_one_from_the_top_width(
+    bed: Bed, last_word: str
+) -> None:
     bed.lane.answers[WIDE_FLEX] = ["run", "run"]
-    bed.lane.hosts = [Host(units=2, ends="preempted"), Host()]
+    bed.lane.hosts = [Host(units=2, ends=last_word), Host()]
     phase = bed.work()
     assert phase.state is DispatchState.SUCCEEDED
     assert [a.outcome for a in phase.attempts] == [Outcome.PREEMPTED, Outcome.GRANTED]
@@ -175,6 +178,21 @@ def test_a_kind_of_machine_that_dies_before_work_twice_is_left_for_the_next_rung
         ("FLEX_START", "boot_silent"),
         ("STANDARD", ""),
     ]
+
+
+def test_a_machine_that_worked_and_deleted_itself_between_two_questions_is_not_taken_for_a_miss(bed: Bed) -> None:
+    bed.lane.answers[WIDE_FLEX] = ["accept"]
+    pause, name = bed.lane.pause, f"wl-{DISPATCH}-1"
+
+    def work_unseen(seconds: float) -> None:
+        while name in bed.lane.working:
+            pause(seconds)
+
+    bed.lane.pause = work_unseen  # type: ignore[method-assign]  # the scripted lane is the test's own
+    phase = bed.work()
+    assert phase.state is DispatchState.SUCCEEDED
+    assert [a.outcome for a in phase.attempts] == [Outcome.GRANTED]
+    assert phase.attempts[0].realized is not None
 
 
 def test_failed_units_end_the_dispatch_failed_and_walk_no_further(bed: Bed) -> None:
@@ -227,7 +245,7 @@ def test_a_cancel_lets_the_machine_go_and_ends_cancelled(bed: Bed, moment: str) 
             other.append(RUN, CancelRequested(by="a person"))
             other.close()
 
-    bed.lane.pause = cancel_once  # type: ignore[method-assign]
+    bed.lane.pause = cancel_once  # type: ignore[method-assign]  # the scripted lane is the test's own
     phase = bed.work()
     assert phase.state is DispatchState.CANCELLED
     assert bed.lane.machines_ == {}
@@ -289,7 +307,7 @@ def test_a_machine_of_another_type_than_asked_for_is_let_go_and_the_next_rung_tr
                 return Granted(other)
             return made
 
-        bed.lane._make = swap  # type: ignore[method-assign]
+        bed.lane._make = swap  # type: ignore[method-assign]  # the scripted lane is the test's own
         phase = bed.work()
         assert phase.attempts[0].failed is not None
         assert phase.attempts[0].failed.code == "realized_mismatch"

@@ -63,6 +63,7 @@ def lose_the_answer(bed: Bed) -> None:
 
 
 def expire_in_the_queue(bed: Bed) -> None:
+    bed.lane.poll_seconds = 200.0  # a few questions within the queue's budget, and so a few moments to strike at
     bed.lane.answers[WIDE_FLEX] = ["queue"]
     bed.lane.answers[WIDE] = ["run"]
 
@@ -80,7 +81,7 @@ def cut_off(bed: Bed, at: int) -> bool:
     for name in names:
         setattr(lane, name, killer.around(getattr(type(lane), name).__get__(lane)))
     append = bed.journal.append
-    bed.journal.append = killer.around(append)  # type: ignore[method-assign]
+    bed.journal.append = killer.around(append)  # type: ignore[method-assign]  # the scripted lane is the test's own
     try:
         bed.work()
     except KilledError:

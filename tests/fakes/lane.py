@@ -44,7 +44,7 @@ class Host:
     units: int | None = None
     """Units that get a record before it stops; None: all."""
     ends: str = "finished"
-    """finished, preempted, vanished, silent, running."""
+    """finished, preempted, shut-down (preempted, and the host said so), vanished, silent, running."""
     devices: int | None = None
     steps: int = 0
 
@@ -190,7 +190,10 @@ class ScriptedLane:
             finished = {"state": "succeeded" if not left else "failed", "total": len(digests), "failed": left}
             finished |= {"succeeded": len(digests) - left, "reason": "units_failed" if left else ""}
             self.store.put(f"leases/{launch.attempt_id}/finished.json", json.dumps(finished).encode())
-        elif host.ends == "preempted":
+        elif host.ends in ("preempted", "shut-down"):
             self.taken_back.add(launch.name)
+        if host.ends == "shut-down":
+            finished = {"state": "cancelled", "total": len(digests), "succeeded": len(done), "reason": "terminated"}
+            self.store.put(f"leases/{launch.attempt_id}/finished.json", json.dumps(finished).encode())
         self.machines_.pop(launch.name, None)
         self.working.pop(launch.name)

@@ -51,12 +51,13 @@ class Creation:
                 machine = self._lane.find(attempt.intended.name, attempt.intended.zone)
                 if machine is not None:
                     return _from_machine(attempt, machine)
-                # Absence was asked for first: a machine that is gone has written everything it ever will.
-                if read_finished(self._case.store, self._id) is not None:
-                    return Granted(_gone_machine(attempt))
-                return _expired(attempt) if self._overdue() else None
+                break
             except Passing as error:
                 self._case.trouble(error, self._lane)
+        # Absence was asked for first: a machine that is gone has written everything it ever will.
+        if self._finished():
+            return Granted(_gone_machine(attempt))
+        return _expired(attempt) if self._overdue() else None
 
     def _ask(self) -> Progress | None:
         """One question: the create, sent with the same request id each time, or how it stands. None: no answer."""
@@ -89,7 +90,7 @@ class Creation:
             self._selected(progress.machine)
             return True
         if isinstance(progress, Failure) and progress.outcome_known:
-            self._failed(progress)
+            self._failed_unless_done(progress)
             return True
         if isinstance(progress, Pending):
             self._accepted(progress)
@@ -97,6 +98,13 @@ class Creation:
                 self._failed(_expired(self._attempt))
                 return True
         return False
+
+    def _finished(self) -> bool:
+        while True:
+            try:
+                return read_finished(self._case.store, self._id) is not None
+            except Passing as error:
+                self._case.trouble(error, self._lane)
 
     def _overdue(self) -> bool:
         return self._lane.clock.now() >= datetime.fromisoformat(self._attempt.intended.deadline)
@@ -132,6 +140,13 @@ class Creation:
                 report_by=report_by.isoformat(),
             )
         )
+
+    def _failed_unless_done(self, failure: Failure) -> None:
+        """A machine that did its work and deleted itself between two questions looks like one that never was."""
+        if self._sent and failure is not _CANCELLED and self._finished():
+            self._selected(_gone_machine(self._attempt))
+        else:
+            self._failed(failure)
 
     def _failed(self, failure: Failure) -> None:
         """Make sure that nothing of the attempt is left, and only then say that it failed."""

@@ -64,7 +64,8 @@ def _count(case: Case, attempt: AttemptState) -> None:
 
 def _finished(case: Case, attempt: AttemptState) -> bool:
     finished = read_finished(case.store, attempt.intended.attempt_id)
-    if finished is None:
+    # Nobody here cancelled, so the host was told to shut down: the lane says why once the machine is gone.
+    if finished is None or finished.state == "cancelled":
         return False
     case.record(
         LeaseFinished(

@@ -82,8 +82,7 @@ class Worker:
     def _after_lease(self, last: AttemptState) -> None:
         if last.finished is not None:
             reason = last.finished.reason or last.finished.state
-            state = DispatchState.CANCELLED if last.finished.state == "cancelled" else DispatchState.FAILED
-            self._end(state, reason, "see `widelane logs`; a new dispatch runs only what has no record")
+            self._end(DispatchState.FAILED, reason, "see `widelane logs`; a new dispatch runs only what has no record")
         elif last.lost is not None and last.lost.outcome in _RELEASED_BY_US:
             stopped = last.lost.outcome is Outcome.CONFIG
             self._end(DispatchState.STOPPED if stopped else DispatchState.FAILED, last.lost.code, last.lost.message)
