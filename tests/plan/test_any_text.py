@@ -137,7 +137,7 @@ def test_any_pieces_of_a_plan_are_a_plan_or_problems(text: str, origin: str):
     _check(text, origin)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     st.dictionaries(st.sampled_from(sorted(PHASE.keys)), Value, max_size=8),
     st.dictionaries(st.sampled_from(sorted(PLAN.keys)), Value),

@@ -19,6 +19,7 @@ PHASE = """\
 """
 
 
+@pytest.mark.slow
 def test_ten_thousand_phases_are_read_with_their_places():
     text = "widelane: 1\nphases:\n" + "".join(PHASE.format(number) for number in range(10_000))
     parsed = plan.parse(text)

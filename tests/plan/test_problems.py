@@ -82,7 +82,7 @@ KEYS = {
     "accept as mapping": ("wrong_type", "accept: §{code: too_wide, reason: x}"),
     "an empty list of arms": ("bad_value", "arms: §[]"),
     "an arm without name": ("missing_key", "arms: [§{axes: {x: 2}}]"),
-    "two arms of a name": ("duplicate_name", "§arms: [{name: x}, {name: x}]"),
+    "two arms of a name": ("duplicate_name", "arms: [{name: x}, {§name: x}]"),
     "a variable no shell has": ("bad_name", "env: {§MY-VAR: 1}"),
     "a variable of ours": ("bad_name", "env: {§WIDELANE_WIDTH: 8}"),
     "the devices of a unit": ("bad_name", "env: {§CUDA_VISIBLE_DEVICES: 0}"),

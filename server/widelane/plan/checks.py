@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from widelane.models.nearest import nearest
-from widelane.models.plan import Arm, Axis, NarrowKind, Pointer
+from widelane.models.plan import Axis, NarrowKind, Pointer
 from widelane.plan.drafts import Draft, Fields, environment
 from widelane.plan.reading import Reading
 
@@ -101,22 +101,20 @@ def order_has_no_axes(fields: Fields, at: Reading, path: Pointer) -> None:
 
 def arms_are_named_once(fields: Fields, at: Reading, path: Pointer) -> None:
     """Arms of a phase have different names."""
-    seen: set[str] = set()
-    for arm in fields.get("arms", ()):
-        if isinstance(arm, Arm) and arm.name in seen:
-            message = f"Two arms are named `{arm.name}`."
-            at.report_at((*path, "arms"), "duplicate_name", message, "Give each its own name.")
-        seen.add(arm.name)
+    _named_once(fields.get("arms", ()), at, "arms")
 
 
 def phases_are_named_once(fields: Fields, at: Reading, path: Pointer) -> None:
     """Phases have different names."""
+    _named_once(fields.get("phases", ()), at, "phases")
+
+
+def _named_once(drafts: tuple[Draft, ...], at: Reading, what: str) -> None:
     seen: dict[str, Pointer] = {}
-    for draft in fields.get("phases", ()):
+    for draft in drafts:
         name, here = draft.fields["name"], (*draft.path, "name")
         if name in seen:
-            line = at.places[seen[name]][0]
-            message = f"Two phases are named `{name}`; the first is in line {line}."
+            message = f"Two {what} are named `{name}`; the first is in line {at.places[seen[name]][0]}."
             at.report_at(here, "duplicate_name", message, "Give each its own name.")
         seen.setdefault(name, here)
 

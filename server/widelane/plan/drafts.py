@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from widelane.models.plan import Accept, Phase, Plan, Pointer, Source
+from widelane.models.plan import Accept, Arm, Phase, Plan, Pointer, Source
 
 Fields = dict[str, Any]
 Build = Callable[[Fields, Pointer], Any]
@@ -51,6 +51,8 @@ def _phase(draft: Draft, shared: Fields) -> Phase:
         del given["source"]
     if "env" in given:
         given["env"] = tuple(environment(draft, shared).items())
+    if "arms" in given:
+        given["arms"] = tuple(Arm(**arm.fields) for arm in given["arms"])
     if "accept" in given:
         given["accept"] = tuple(Accept(**({"phase": name} | accept.fields)) for accept in given["accept"])
     return Phase(**given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from widelane.models.plan import Arm, NarrowBecause, NarrowKind, Needs, Pin, ProvisioningModel, Source
+from widelane.models.plan import NarrowBecause, NarrowKind, Needs, Pin, ProvisioningModel, Source
 from widelane.plan import checks
 from widelane.plan.command import CommandLine
 from widelane.plan.drafts import Draft, as_model, build_plan
@@ -136,7 +136,7 @@ ARM = Record(
         "gpu_hours": Key(_hours, "As for a phase."),
         "unit_minutes": Key(UnitMinutes(), "As for a phase."),
     },
-    as_model(Arm),
+    Draft,
     (checks.one_estimate, checks.unit_minutes_count),
 )
 
