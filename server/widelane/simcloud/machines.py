@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import cached_property
 from pathlib import Path
 
 from widelane.simcloud import smi, vminit
@@ -35,7 +36,6 @@ class LocalMachines:
         for rest in folder.glob(f"*{_GONE}"):
             shutil.rmtree(rest, ignore_errors=True)
         self._launchers: dict[str, subprocess.Popen[bytes]] = {}
-        self._path = ":".join(filter(None, (_python_folder(), _SYSTEM_PATH)))
 
     def root(self, instance: Instance) -> Path:
         """The VM's root folder."""
@@ -117,13 +117,20 @@ class LocalMachines:
         except OSError:
             return ""
 
+    @cached_property
+    def _path(self) -> str:
+        """Where VMs find programs after their own."""
+        return ":".join(filter(None, (_python_folder(), _SYSTEM_PATH)))
+
     def _reap(self) -> None:
         """Collect the launchers that did their work; the ones that failed stay known."""
         for identity in [each for each, launcher in self._launchers.items() if launcher.poll() == 0]:
             del self._launchers[identity]
 
     def _lay_out(self, root: Path, instance: Instance, gpus: tuple[smi.Gpu, ...]) -> None:
-        """The VM's folders, programs and vm.json."""
+        """The VM's folders, programs and, last, vm.json; once it is there, nothing is touched again."""
+        if (root / "vm.json").exists():
+            return
         programs, home, temporary = root / "bin", root / "home", root / "tmp"
         for folder in (programs, home, temporary):
             folder.mkdir(parents=True, exist_ok=True)
@@ -148,7 +155,9 @@ class LocalMachines:
             "log": str(root / "serial.log"),
             "isolation": self._isolation,
         }
-        (root / "vm.json").write_text(json.dumps(description), encoding="utf-8")
+        draft = root / "vm.json.new"
+        draft.write_text(json.dumps(description), encoding="utf-8")
+        draft.rename(root / "vm.json")
 
 
 def _program(path: Path, text: str) -> None:
@@ -161,7 +170,7 @@ def _kill_strays(root: Path) -> bool:
 
     They are known by their HOME, which only processes of this VM have.
     """
-    marker = f"HOME={root / 'home'}".encode()
+    marker = b"HOME=" + os.fsencode(root / "home")
     found = False
     for pid in vminit.processes():
         with contextlib.suppress(OSError):

@@ -17,7 +17,7 @@ from widelane.simcloud.world import World
 
 _ROOT = "/computeMetadata/v1"
 _FLAVOR = {"Metadata-Flavor": "Google", "Server": "Metadata Server for VM"}
-_WAIT_MAX = 3600.0
+_WAIT_MAX = 3600
 
 
 def build(world: World, changes: Changes) -> Starlette:
@@ -81,14 +81,16 @@ class _Metadata:
         if text is None:
             return _plain("Not Found\n", 404)
         if request.query_params.get("wait_for_change", "").lower() == "true":
-            text = await self._wait(it, request, text)
+            seconds = request.query_params.get("timeout_sec", str(_WAIT_MAX))
+            if not seconds.isdecimal():
+                return _plain("timeout_sec must be a whole number.\n", 400)
+            text = await self._wait(it, request, text, min(int(seconds), _WAIT_MAX))
         headers = {**_FLAVOR, "ETag": metadata.etag(text)}
         kind = "application/json" if _wants_json(request) else "application/text"
         return Response(text, media_type=kind, headers=headers)
 
-    async def _wait(self, it: Instance, request: Request, text: str) -> str:
+    async def _wait(self, it: Instance, request: Request, text: str, limit: int) -> str:
         known = request.query_params.get("last_etag", metadata.etag(text))
-        limit = min(float(request.query_params.get("timeout_sec", _WAIT_MAX)), _WAIT_MAX)
 
         def differs() -> bool:
             return metadata.etag(self._read(it, request) or "") != known

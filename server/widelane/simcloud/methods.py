@@ -94,7 +94,10 @@ def guest_attributes(world: World, call: Call) -> Json:
 def serial(world: World, call: Call) -> Json:
     """instances.getSerialPortOutput; `start` is a byte offset."""
     text = world.machines.serial(find(world, call)).encode()
-    start = int(call.params.get("start", "0") or "0")
+    asked = call.params.get("start") or "0"
+    if not asked.isdecimal():
+        raise refusals.invalid("start", asked, "Must be a byte offset.")
+    start = int(asked)
     contents = text[start:].decode(errors="replace")
     return {"kind": "compute#serialPortOutput", "contents": contents, "start": str(start), "next": str(len(text))}
 
