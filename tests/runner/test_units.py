@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from tests.fakes.hostbench import HostBench, digest, shell, unit
+from tests.fakes.hostbench import HostBench, digest, shell, unit, until
 
 
 def test_every_unit_that_succeeds_leaves_its_outputs_a_log_and_a_record(bench: HostBench) -> None:
@@ -251,3 +252,23 @@ def test_an_output_that_cannot_be_read_counts_as_missing(bench: HostBench) -> No
     bench.spec([unit(0, shell("ln -s /proc/self/mem out"), outputs=["out"])])
     assert bench.run()["state"] == "failed"
     assert bench.failures()[digest("unit 0")]["reason"] == "output_missing"
+
+
+def test_a_scheduler_with_nothing_to_do_sleeps(bench: HostBench) -> None:
+    bench.spec([unit(i, shell("touch up$WIDELANE_SHARD; while [ ! -e go ]; do sleep 0.05; done")) for i in range(8)])
+    host = bench.start()
+    until(lambda: all(bench.work(f"up{i}").exists() for i in range(8)))
+
+    def wakeups() -> int:
+        found = [path.read_text() for path in Path(f"/proc/{host.pid}/task").glob("*/status")]
+        return sum(int(text.split("voluntary_ctxt_switches:")[1].split()[0]) for text in found)
+
+    seen = [wakeups()] * 20
+
+    def asleep() -> bool:
+        seen.append(wakeups())
+        return len(set(seen[-100:])) == 1 and len(seen) > 200
+
+    until(asleep)
+    bench.work("go").touch()
+    assert host.wait(30) == 0

@@ -89,7 +89,7 @@ def test_what_the_system_says_is_passed_on_with_a_hint(tmp_path: Path) -> None:
 
 
 class Full(host.FileStore):
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes, durable: bool = True) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), key)
 
 

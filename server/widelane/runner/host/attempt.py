@@ -18,7 +18,6 @@ import fcntl
 import json
 import os
 from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
@@ -38,11 +37,11 @@ class Standing(enum.Enum):
     """It never started and never will."""
 
 
-@dataclass(frozen=True)
 class Folder:
     """The paths of one attempt."""
 
-    path: Path
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     @property
     def request(self) -> Path:

@@ -66,12 +66,12 @@ class Dispatch:
     def begin(self) -> None:
         """Learn what is done already, and take over what runs."""
         known = self._parts.state.jobs()
+        opened = {attempt.job for attempt in self._parts.state.open_attempts()}
         for name in [*([SETUP] if self._spec.setup else []), *self._tasks]:
             job = known.get(name) or Job(name)
             if job.state == "ready" and name in self._tasks and self._recorded(name):
-                job.state, job.cached = "succeeded", True
+                job.state, job.cached = "succeeded", name not in opened
             self.board.add(job, self._need(name))
-        opened = {attempt.job for attempt in self._parts.state.open_attempts()}
         for job in self.board.jobs():
             if job.state == "verifying":
                 self._verify_again(job)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 Marks = dict[str, list[int]]
 """Path -> [size, inode, mtime in ns]."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """`reason` is "" when every declared output is there and fresh; `files` are the fresh ones."""
 
     reason: str

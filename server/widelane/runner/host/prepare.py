@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import platform
@@ -117,6 +116,8 @@ def machine(environ: Mapping[str, str]) -> dict[str, str]:
         except OSError:
             return {}
         server = "metadata.google.internal"
+    import http.client  # noqa: PLC0415 - it takes long to load, and most hosts don't need it
+
     found: dict[str, str] = {}
     for key in ("name", "zone", "machine-type"):
         try:
