@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from threading import Lock
+from collections.abc import Callable, Sequence
+from threading import Event, Lock
 
 from widelane.errors import NotFoundError
 from widelane.models.attempt import AttemptRow, Outcome
@@ -50,8 +50,9 @@ class MovingRuns:
         self.submitted: list[tuple[str, str | None, bool]] = []
         self.sims: list[object] = []
         self.released: list[str] = []
-        self.waited: list[float] = []
+        self.waited: list[tuple[float, int]] = []
         self.seen: list[str] = []
+        self.gate: Event | None = None
         self._lock = Lock()
 
     def submit(
@@ -82,9 +83,18 @@ class MovingRuns:
             self.seen.append(run_id)
             return self.moves.pop(0) if len(self.moves) > 1 else self.moves[0]
 
-    def wait(self, run_id: str, seconds: float, after_seq: int = 0) -> RunStatus:
-        """The next move, without waiting."""
-        self.waited.append(seconds)
+    def wait(
+        self,
+        run_id: str,
+        seconds: float,
+        after_seq: int = 0,
+        *,
+        enough: Callable[[RunStatus], bool] | None = None,
+    ) -> RunStatus:
+        """The next move: at once, or when the gate opens or `seconds` are over."""
+        self.waited.append((seconds, after_seq))
+        if self.gate is not None:
+            self.gate.wait(seconds)
         return self.status(run_id)
 
     def events(self, run_id: str, after_seq: int = 0) -> tuple[RunEvent, ...]:

@@ -45,7 +45,7 @@ from widelane.server.app import serve_stdio
 from widelane.tools.desk import Desk
 
 class Slow(MovingRuns):
-    def wait(self, run_id, seconds, after_seq=0):
+    def wait(self, run_id, seconds, after_seq=0, *, enough=None):
         import time
         Path("waiting").touch()
         time.sleep(seconds)

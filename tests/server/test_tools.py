@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import anyio
@@ -206,6 +207,8 @@ async def test_waiting_ends_when_the_state_changes_and_tells_progress_that_only_
     assert values == sorted(set(values))
     assert values == [0.5, pytest.approx(2 / 3), 4]
     assert {total for _, total, _ in told} == {21}
+    assert [after for _, after in runs.waited] == [0, 1, 2]
+    assert all(seconds <= 1 for seconds, _ in runs.waited)
     assert "2 rungs tried" in str(told[1][2])
 
 
@@ -266,18 +269,19 @@ async def test_two_hundred_calls_at_once_are_all_answered(connect: Connect):
 
 
 async def test_waits_do_not_keep_other_calls_from_being_answered(connect: Connect, runs: MovingRuns):
-    gate = anyio.Event()
+    runs.gate = Event()
 
     async with connect() as client:
 
         async def wait() -> None:
-            await client.call_tool("dispatch_status", {"run_id": "r1", "wait_s": 5})
+            found = await call(client, "dispatch_status", run_id="r1", wait_s=50)
+            assert found["state"] == "cancelled"
 
-        async with anyio.create_task_group() as group:
-            for _ in range(60):
-                group.start_soon(wait)
-            with anyio.fail_after(20):
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as group:
+                for _ in range(60):
+                    group.start_soon(wait)
                 await call(client, "plan_width", plan=PLAN)
-            gate.set()
-            runs.moves = [status(DispatchState.CANCELLED)]
-    assert gate.is_set()
+                assert len(runs.waited) < 60
+                runs.moves = [status(DispatchState.CANCELLED)]
+                runs.gate.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from mcp.server.mcpserver import Context
 
 from widelane.models.attempt import Outcome
 from widelane.models.dispatch import RunStatus
-from widelane.tools.dispatch_status import DispatchStatusInput, dispatch_status
+from widelane.tools.dispatch_status import DispatchStatusInput, dispatch_status, moved
 
 if TYPE_CHECKING:
     from widelane.tools.desk import Desk
@@ -49,25 +50,17 @@ def measure(status: RunStatus) -> tuple[float, float, str]:
 
 
 async def await_status(given: DispatchStatusInput, desk: Desk, ctx: Context) -> RunStatus:
-    """The run once its state or a phase's has changed, it has ended, or `wait_s` seconds are over."""
+    """The run once it has moved or ended, or `wait_s` seconds are over."""
     deadline = anyio.current_time() + given.wait_s
     progress = Progress(ctx)
-    status = await _look(given, desk, 0.0)
+    first = status = await _threaded(partial(dispatch_status, given.model_copy(update={"wait_s": 0.0}), desk))
     await progress.tell(status)
-    before = _shape(status)
-    while status.state.live and _shape(status) == before:
-        left = deadline - anyio.current_time()
-        if left <= 0:
-            break
-        status = await _look(given, desk, min(left, SLICE_SECONDS))
+    while status.state.live and not moved(first, status) and (left := deadline - anyio.current_time()) > 0:
+        wait = partial(desk.runs.wait, status.run_id, min(left, SLICE_SECONDS), after_seq=status.last_seq)
+        status = await _threaded(wait)
         await progress.tell(status)
     return status
 
 
-async def _look(given: DispatchStatusInput, desk: Desk, seconds: float) -> RunStatus:
-    asked = given.model_copy(update={"wait_s": seconds})
-    return await anyio.to_thread.run_sync(partial(dispatch_status, asked, desk), limiter=_WAITS)
-
-
-def _shape(status: RunStatus) -> tuple[object, ...]:
-    return status.state, *((phase.state, phase.realized_width) for phase in status.phases)
+async def _threaded(look: Callable[[], RunStatus]) -> RunStatus:
+    return await anyio.to_thread.run_sync(look, limiter=_WAITS)

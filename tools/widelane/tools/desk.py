@@ -49,8 +49,15 @@ class Runs(Protocol):
         """The run as it stands."""
         ...
 
-    def wait(self, run_id: str, seconds: float, after_seq: int = 0) -> RunStatus:
-        """Block until the run changes or ends, or `seconds` are over."""
+    def wait(
+        self,
+        run_id: str,
+        seconds: float,
+        after_seq: int = 0,
+        *,
+        enough: Callable[[RunStatus], bool] | None = None,
+    ) -> RunStatus:
+        """Block until there is an event after `after_seq` (or it is `enough`), the run ends, or `seconds` are over."""
         ...
 
     def events(self, run_id: str, after_seq: int = 0) -> tuple[RunEvent, ...]:

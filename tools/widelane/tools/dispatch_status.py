@@ -20,11 +20,22 @@ class DispatchStatusInput(RunGiven):
 
 
 def dispatch_status(given: DispatchStatusInput, desk: Desk) -> RunStatus:
-    """A run as it stands, at the latest `wait_s` seconds from now. Blocks for that long.
+    """A run as it stands, or as it stands once it has moved, at the latest `wait_s` seconds from now. Blocks so long.
 
     Raises:
-        NotFoundError: no such run, or more than one with that prefix.
+        NotFoundError: no such run.
+        InputError: more than one run with that prefix.
     """
-    if given.wait_s:
-        return desk.runs.wait(given.run_id, given.wait_s)
-    return desk.runs.status(given.run_id)
+    status = desk.runs.status(given.run_id)
+    if not given.wait_s or not status.state.live:
+        return status
+    return desk.runs.wait(status.run_id, given.wait_s, enough=lambda now: moved(status, now))
+
+
+def moved(before: RunStatus, now: RunStatus) -> bool:
+    """Whether a wait is over: a state changed, or a width was realized. Units that end are progress, not moves."""
+    return _shape(before) != _shape(now)
+
+
+def _shape(status: RunStatus) -> tuple[object, ...]:
+    return status.state, *((phase.state, phase.realized_width) for phase in status.phases)
