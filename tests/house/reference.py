@@ -14,13 +14,13 @@ PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "cli.md"
 HEAD = """\
 # Command line
 
-Made from the commands by `make docs`. Every verb takes `-h`. `--json` prints what the tool of the same name answers.
+Made from the commands by `make docs`. `--json` prints what the tool of the same name answers.
 """
 
 
 def render() -> str:
     """The whole page."""
-    root = click.Context(verbs, info_name="widelane")
+    root = click.Context(verbs, info_name="widelane", **verbs.context_settings)
     return HEAD + "".join(_command(verbs, root))
 
 
@@ -29,7 +29,8 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
     yield command.get_usage(context).replace("Usage: ", "```\n") + "\n```\n"
     if command.help:
         yield f"\n{_plain(command.help)}\n"
-    records = [record for option in command.get_params(context) if (record := option.get_help_record(context))]
+    options = [option for option in command.get_params(context) if isinstance(option, click.Option)]
+    records = [record for option in options if (record := option.get_help_record(context))]
     if records:
         yield "\n| Option | |\n|---|---|\n"
         yield from (f"| `{_cell(name)}` | {_cell(text)} |\n" for name, text in records)
