@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -184,6 +185,13 @@ def test_a_client_that_vanishes_in_the_middle_of_a_wait_ends_the_server(tmp_path
     code, stderr = server.end()
     assert code == 0
     assert "Traceback" not in stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_though_stdin_is_open(wire: Wire, number: signal.Signals):
+    wire.hello()
+    wire.process.send_signal(number)
+    assert wire.process.wait(timeout=20) == -number
 
 
 def test_an_unknown_option_is_refused_with_the_usage(tmp_path: Path):

@@ -11,7 +11,7 @@ import pytest
 from tests.fakes.moves import MovingRuns
 from widelane import config
 from widelane.config import Settings
-from widelane.errors import ConfigError, InputError, PlanError
+from widelane.errors import ConfigError, InputError, LaneAuthError, PlanError
 from widelane.models.quota import QuotaMetric, QuotaSnapshot, RegionQuota
 from widelane.models.verdict import Verdict
 from widelane.tools.desk import QUOTA_SECONDS, Desk
@@ -178,6 +178,14 @@ def test_without_a_project_quotas_are_refused_with_the_fix(tmp_path: Path):
     desk = Desk.open(tmp_path, os.environ)
     with pytest.raises(ConfigError, match=r"lanes\.gcp"):
         quota_check(QuotaCheckInput(width=8, intent="capture-7b"), desk)
+
+
+def test_without_credentials_quotas_are_refused_with_the_command_to_type(tmp_path: Path):
+    (tmp_path / "widelane.toml").write_text('[lanes.gcp]\nproject = "p"\n')
+    with pytest.raises(LaneAuthError) as refused:
+        quota_check(QuotaCheckInput(width=8, intent="capture-7b"), Desk.open(tmp_path, os.environ))
+    assert refused.value.code == "login_needed"
+    assert "gcloud auth application-default login" in refused.value.hint
 
 
 def test_a_configuration_that_was_mended_is_read_without_a_restart(tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -57,5 +58,7 @@ def build(desk: Desk) -> MCPServer:
 
 def serve_stdio(desk: Desk) -> None:
     """Serve on stdin and stdout until stdin closes. Logging goes to stderr, warnings and worse."""
+    # A thread that reads stdin can't be interrupted, and Python's own handler would wait for it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     build(desk).run()
