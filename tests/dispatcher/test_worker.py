@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from tests.fakes.lane import STOCKOUT, Host
 from tests.fakes.runs import DISPATCH, LADDER, RUN, Bed, make_phase
 from widelane.errors import LaneAuthError, LaneUnknownError
+from widelane.lanes.protocol import Granted
+from widelane.ledger import Journal
 from widelane.ledger.events import CancelRequested
 from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.models.dispatch import DispatchState
@@ -233,14 +236,13 @@ def test_the_width_that_the_host_counted_is_reported_not_the_one_asked_for(bed: 
 def test_a_cancel_lets_the_machine_go_and_ends_cancelled(bed: Bed, moment: str) -> None:
     bed.lane.answers[WIDE_FLEX] = ["queue" if moment == "queued" else "run"]
     bed.lane.hosts = [Host(ends="running")]
-    pause, asked = bed.lane.pause, []
+    pause = bed.lane.pause
+    asked: list[int] = []
 
     def cancel_once(seconds: float) -> None:
         pause(seconds)
         if not asked:
             asked.append(1)
-            from widelane.ledger import Journal  # noqa: PLC0415 - another client's connection
-
             other = Journal(bed.home / "ledger.db", bed.clock)
             other.append(RUN, CancelRequested(by="a person"))
             other.close()
@@ -297,11 +299,7 @@ def test_a_machine_of_another_type_than_asked_for_is_let_go_and_the_next_rung_tr
 
         def swap(launch: Any, how: str) -> Any:
             made = make(launch, how)
-            if launch.rung.provisioning_model.value == "FLEX_START":
-                from dataclasses import replace  # noqa: PLC0415 - only here
-
-                from widelane.lanes.protocol import Granted  # noqa: PLC0415 - only here
-
+            if launch.rung.provisioning_model.value == "FLEX_START" and isinstance(made, Granted):
                 other = replace(made.machine, provisioning_model="STANDARD")
                 bed.lane.machines_[launch.name] = other
                 return Granted(other)

@@ -74,7 +74,12 @@ def _units(
         ended = phase.ended
         return UnitCounts(total=ended.total, succeeded=ended.succeeded, failed=ended.failed), ()
     started = phase.started
-    counts = UnitCounts() if started is None else UnitCounts(total=started.units or 0, succeeded=started.already_done)
+    planned = phase.requested.verdict.units
+    counts = (
+        UnitCounts(total=planned)
+        if started is None
+        else UnitCounts(total=started.units or planned, succeeded=started.already_done)
+    )
     if attempt is None or store is None:
         return counts, ()
     try:
