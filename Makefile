@@ -58,7 +58,7 @@ coverage: $(DEV) ## branch coverage of the tests, subprocesses included
 bench: $(DEV) ## speed, as ratios; never part of a test
 	@for script in $(wildcard benchmarks/bench_*.py); do echo "$$script"; $(BIN)/python $$script || exit 1; done
 
-docs: $(DEV) ## write docs/cli.md anew from the commands
+docs: $(DEV) ## write the pages that are made from the program
 	$(BIN)/python -m tests.house.reference
 
 clean: ## remove everything that make has made

@@ -1,27 +1,48 @@
-"""docs/cli.md, made from the commands themselves. `make docs` writes it, a test compares."""
+"""Pages made from the program itself: `make docs` writes them, a test compares."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import click
 
 from widelane.cli.main import verbs
+from widelane.facts.policy import policy_settings
+from widelane.facts.settings import Setting
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "cli.md"
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 
-HEAD = """\
+CLI_HEAD = """\
 # Command line
 
 Made from the commands by `make docs`. `--json` prints what the tool of the same name answers.
 """
 
+POLICY_HEAD = """\
+# Policy
 
-def render() -> str:
-    """The whole page."""
+Made from `facts/data/policy.csv` by `make docs`. Any of these can be set under `[policy]` in [widelane.toml](configuration.md), and is then
+part of the policy version that a verdict carries. Lanes, thresholds, waits and caps are here; no limit in money is, and none can be set.
+
+| Key | Default | Unit | Allowed | Why |
+|---|---|---|---|---|
+"""
+
+
+def cli_page() -> str:
+    """Every verb with its options."""
     root = click.Context(verbs, info_name="widelane", **verbs.context_settings)
-    return HEAD + "".join(_command(verbs, root))
+    return CLI_HEAD + "".join(_command(verbs, root))
+
+
+def policy_page() -> str:
+    """Every value of the policy."""
+    return POLICY_HEAD + "".join(_setting(setting) for setting in policy_settings().values())
+
+
+PAGES: Mapping[str, Callable[[], str]] = {"cli.md": cli_page, "policy.md": policy_page}
 
 
 def _command(command: click.Command, context: click.Context) -> Iterator[str]:
@@ -41,6 +62,15 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
                 yield from _command(inner, click.Context(inner, parent=context, info_name=name))
 
 
+def _setting(setting: Setting) -> str:
+    value = setting.value
+    default = json.dumps(list(value) if isinstance(value, tuple) else value)
+    allowed = ", ".join(setting.options)
+    if setting.least is not None and setting.most is not None:
+        allowed = f"{setting.least:.10g} to {setting.most:.10g}"
+    return f"| `{setting.name}` | `{default}` | {setting.unit} | {allowed} | {_cell(setting.why)} |\n"
+
+
 def _plain(text: str) -> str:
     return "\n".join(line.strip() for line in text.replace("\b", "").strip().splitlines())
 
@@ -50,4 +80,5 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(render(), encoding="utf-8")
+    for name, render in PAGES.items():
+        (DOCS / name).write_text(render(), encoding="utf-8")

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 from tests.house.sources import ROOT, modules, tracked
+from widelane.facts.policy import policy_settings
+from widelane.models.verdict import NEVER_ACCEPTED, FindingCode
 
 DOCS = ROOT / "docs"
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
@@ -32,6 +34,22 @@ def test_every_type_named_in_the_glossary_exists():
     rows = [line.split("|")[2] for line in _text("glossary.md").splitlines() if line.startswith("|")]
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert named <= nouns
+
+
+def test_every_finding_has_its_section_and_says_whether_it_can_be_accepted():
+    page = _text("findings.md")
+    sections = re.findall(r"^## (\w+)$", page, re.MULTILINE)
+    assert sections == [code.value for code in FindingCode]
+    rows = re.findall(r"^\| \[(\w+)\]\(#\1\) \| (error|advice) \| ?(yes|never|) \|$", page, re.MULTILINE)
+    assert [code for code, _, _ in rows] == sections
+    assert {code for code, _, accepted in rows if accepted == "never"} == {code.value for code in NEVER_ACCEPTED}
+    assert all((severity == "advice") == (accepted == "") for _, severity, accepted in rows)
+
+
+def test_every_threshold_named_with_the_findings_is_a_key_of_the_policy():
+    named = set(re.findall(r"`(\w+_(?:share|minutes|hours|seconds|ratio|fill|efficiency|cap))`", _text("findings.md")))
+    of_a_plan = {"unit_minutes", "time_limit_hours", "gpu_hours"}
+    assert named - of_a_plan <= set(policy_settings())
 
 
 def test_every_decision_is_numbered_and_in_the_index():

@@ -1,9 +1,12 @@
-"""The reference of the command line is what the commands say of themselves."""
+"""The reference pages are what the program says of itself."""
 
 from __future__ import annotations
 
-from tests.house.reference import PAGE, render
+import pytest
+
+from tests.house.reference import DOCS, PAGES
 
 
-def test_the_page_names_every_verb_and_option():
-    assert PAGE.read_text(encoding="utf-8") == render(), "run `make docs`"
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_made_from_the_program_names_all_that_it_has(page: str):
+    assert (DOCS / page).read_text(encoding="utf-8") == PAGES[page](), "run `make docs`"
