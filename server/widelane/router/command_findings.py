@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from widelane.models.nearest import nearest
 from widelane.models.verdict import Finding, FindingCode
@@ -58,18 +58,16 @@ def _words(case: PhaseCase, at: tuple[str | int, ...], facts: CommandFacts) -> I
 
 
 def _placeholders(case: PhaseCase, part: Part) -> Iterator[Finding]:
-    known = (*(axis.name for axis in part.axes or ()), GPUS, SHARD, SHARDS)
-    yield from _unknown(case, (*part.where, "command"), part.facts.names, known)
+    axes = [axis.name for axis in part.axes or ()]
+    yield from _unknown(case, (*part.where, "command"), part.facts.names, [*axes, GPUS, SHARD, SHARDS])
     # The count of GPUs is known when a unit runs; where its outputs are must be known before.
-    named = names_in(part.outputs)
-    yield from _unknown(case, (*part.where, "outputs"), named, (*known[:-3], SHARD, SHARDS))
+    yield from _unknown(case, (*part.where, "outputs"), names_in(part.outputs), [*axes, SHARD, SHARDS])
 
 
 def _unknown(
-    case: PhaseCase, at: tuple[str | int, ...], names: Iterable[str], known: Iterable[str]
+    case: PhaseCase, at: tuple[str | int, ...], names: frozenset[str], known: Sequence[str]
 ) -> Iterator[Finding]:
-    known = tuple(known)
-    for name in sorted(set(names) - set(known)):
+    for name in sorted(names.difference(known)):
         guess = nearest(name, known)
         instead = f"Write {{{guess}}}" if guess else f"Declare {name} in `axes`" if known else "Take it out"
         yield case.error(
@@ -116,8 +114,9 @@ def _outputs(case: PhaseCase, part: Part) -> Iterator[Finding]:
     if part.mode is Mode.STATIC:
         axes = [SHARD]
     for index, output in enumerate(part.outputs):
-        missing = [name for name in axes if name not in names_in((output,))]
-        if missing and SHARD not in names_in((output,)):
+        named = names_in((output,))
+        missing = [name for name in axes if name not in named]
+        if missing and SHARD not in named:
             words = ", ".join(f"{{{name}}}" for name in missing)
             yield case.error(
                 FindingCode.COMMAND_AXES,

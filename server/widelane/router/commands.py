@@ -70,11 +70,12 @@ def read_command(command: Command) -> CommandFacts:
     names = names_in(words)
     operators = tuple(w for w in words if _OPERATORS.fullmatch(w)) if isinstance(command, str) else ()
     assignment = words[0] if words and _ASSIGNMENT.match(words[0]) else ""
-    launcher, gpus, devices = "", None, ""
-    for segment in _segments(words):
-        program, seen = _program(segment)
+    program, devices = _program(words)
+    launcher, gpus = "", None
+    for segment in _segments(program):
+        simple, seen = _program(segment)
         devices = seen or devices
-        launcher, options = _launcher(program)
+        launcher, options = _launcher(simple)
         if launcher:
             gpus = _COUNTERS[launcher](options)
             break
@@ -93,14 +94,13 @@ def read_command(command: Command) -> CommandFacts:
     )
 
 
-def _segments(words: Sequence[str]) -> list[list[str]]:
-    """The simple commands: the words themselves, or those in the text that a shell is given with -c."""
-    program, _ = _program(words)
+def _segments(program: list[str]) -> list[list[str]]:
+    """The simple commands: the program itself, or those in the text that a shell is given with -c."""
     if not program or program[0].rpartition("/")[2] not in _SHELLS:
-        return [list(words)]
+        return [program]
     flag = next((i for i, w in enumerate(program[1:], 1) if w.startswith("-") and w.endswith("c")), None)
     if flag is None or flag + 1 >= len(program):
-        return [list(words)]
+        return [program]
     lexer = shlex.shlex(program[flag + 1], posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     segments: list[list[str]] = [[]]
@@ -111,7 +111,7 @@ def _segments(words: Sequence[str]) -> list[list[str]]:
             else:
                 segments[-1].append(word)
     except ValueError:
-        return [list(words)]
+        return [program]
     return [segment for segment in segments if segment]
 
 

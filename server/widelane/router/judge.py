@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from math import inf
 
 from widelane.facts import Policy
 from widelane.models.catalog import Intent
-from widelane.models.plan import ParsedPlan, Phase
+from widelane.models.plan import ParsedPlan
 from widelane.models.verdict import (
     Finding,
     FindingCode,
@@ -23,17 +24,19 @@ from widelane.models.verdict import (
 from widelane.router.bench import GCP, Bench
 from widelane.router.choosing import Choice, binding
 from widelane.router.command_findings import command_findings
+from widelane.router.holding import held_widths
 from widelane.router.ladder import (
     Need,
+    Walk,
     gcp_rungs,
+    gpu_ladder,
     legal_widths,
     local_rung,
     need_of,
-    other_rung,
     survey,
 )
 from widelane.router.phase_case import GpuSide, PhaseCase
-from widelane.router.plan_findings import declaration_findings, held_widths, idle_findings, intent_findings
+from widelane.router.plan_findings import declaration_findings, idle_findings, intent_findings
 from widelane.router.width_findings import width_findings
 from widelane.router.widths import cell
 from widelane.router.work import Mode, Work, measure
@@ -41,9 +44,11 @@ from widelane.router.work import Mode, Work, measure
 
 def judge(parsed: ParsedPlan, bench: Bench) -> PlanVerdict:
     """The verdict on every phase. The same plan on the same bench gives the same verdict."""
-    cases = tuple(_case(parsed, bench, index, phase) for index, phase in enumerate(parsed.plan.phases))
-    held = held_widths(cases)
-    phases = tuple(_phase_verdict(case, held.get(case.phase.name, 0)) for case in cases)
+    held = held_widths(parsed.plan.phases, lambda index: _case(parsed, bench, index).width)
+    phases = tuple(
+        _phase_verdict(_case(parsed, bench, index), held.get(phase.name, 0))
+        for index, phase in enumerate(parsed.plan.phases)
+    )
     return PlanVerdict(
         verdict=Verdict.REVISE if any(phase.verdict is Verdict.REVISE for phase in phases) else Verdict.PASS,
         plan_digest=plan_digest(parsed, bench.policy),
@@ -59,7 +64,8 @@ def plan_digest(parsed: ParsedPlan, policy: Policy) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _case(parsed: ParsedPlan, bench: Bench, index: int, phase: Phase) -> PhaseCase:
+def _case(parsed: ParsedPlan, bench: Bench, index: int) -> PhaseCase:
+    phase = parsed.plan.phases[index]
     intent = bench.intents.get(phase.intent) if phase.intent is not None else None
     work = measure(phase, intent)
     case = PhaseCase(bench, parsed.plan, parsed.marks, index, phase, intent, work)
@@ -71,9 +77,11 @@ def _case(parsed: ParsedPlan, bench: Bench, index: int, phase: Phase) -> PhaseCa
 def _gpu_side(case: PhaseCase, intent: Intent) -> GpuSide:
     bench, phase, work = case.bench, case.phase, case.work
     legal, need = legal_widths(bench, intent), need_of(phase, intent)
-    limit = min(bench.policy.run_limit_seconds / 3600, phase.time_limit_hours or float("inf"))
+    limit = bench.policy.run_limit_seconds / 3600
+    if phase.time_limit_hours:
+        limit = min(limit, phase.time_limit_hours)
     if case.accepted(FindingCode.EXCEEDS_RUN_LIMIT) is not None:
-        limit = float("inf")
+        limit = inf
     choice = _choice(case, need, legal, limit)
     asked = phase.width
     recommended = _recommend(choice, work, asked)
@@ -84,13 +92,11 @@ def _gpu_side(case: PhaseCase, intent: Intent) -> GpuSide:
 def _choice(case: PhaseCase, need: Need, legal: tuple[int, ...], limit: float) -> Choice:
     bench, work, least = case.bench, case.work, case.phase.min_width or 0
     # Only multiples of the group are asked for; when there is none, bad_group says so.
-    widths = tuple(width for width in legal if width >= work.group and width % work.group == 0) or legal[-1:]
+    widths = tuple([w for w in legal if w >= work.group and w % work.group == 0]) or legal[-1:]
     cells = {width: found for width in widths if (found := cell(work, width)) is not None}
     able = survey(bench, need)
     feasible = frozenset(
-        width
-        for width in widths
-        if width >= least and width in able.possible and (width not in cells or cells[width].hours <= limit)
+        [w for w in widths if w >= least and w in able.possible and (w not in cells or cells[w].hours <= limit)]
     )
     return Choice(
         widths=widths,
@@ -185,26 +191,26 @@ def _held_hours(case: PhaseCase) -> float | None:
 
 
 def _ladder(case: PhaseCase, *, short: bool) -> tuple[Rung, ...]:
-    gpu, bench, intent = case.gpu, case.bench, case.intent
+    gpu, bench = case.gpu, case.bench
     if gpu is None:
         return _cpu_ladder(case, short=short)
-    if gpu.requested not in gpu.legal or intent is None:
+    if gpu.requested not in gpu.legal:
         return ()
-    floor = max(gpu.choice.least, 1)
-    walked = [w for w in reversed(gpu.legal) if floor <= w <= gpu.requested and w in gpu.choice.feasible]
-    # Resumable work may lead with spot, but only on machines that hold more than one GPU.
-    resumable = _spot_if_resumable(case)
-    rungs: list[Rung] = []
-    for lane in survey(bench, gpu.need).lanes:
-        if lane == GCP:
-            for width in walked:
-                rungs += gcp_rungs(bench, gpu.need, width, short=short or (resumable and width > 1))
-        elif gpu.requested in gpu.choice.feasible:
-            rungs.append(other_rung(bench, intent, lane, gpu.requested))
-    return tuple(rungs)
+    floor, feasible = max(gpu.choice.least, 1), gpu.choice.feasible
+    return gpu_ladder(
+        bench,
+        gpu.need,
+        Walk(
+            widths=tuple(w for w in reversed(gpu.legal) if floor <= w <= gpu.requested and w in feasible),
+            elsewhere=gpu.requested if gpu.requested in feasible else None,
+            short=short,
+            wide_short=short or _spot_if_resumable(case),
+        ),
+    )
 
 
 def _spot_if_resumable(case: PhaseCase) -> bool:
+    """Whether resumable work leads with spot on machines of more than one GPU."""
     if not case.bench.policy.spot_if_resumable or case.width <= 1:
         return False
     declared = case.phase.resumable

@@ -115,7 +115,37 @@ def gcp_rungs(bench: Bench, need: Need, width: int, *, short: bool) -> tuple[Run
     return found
 
 
-def other_rung(bench: Bench, intent: Intent, lane: str, width: int) -> Rung:
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The widths to walk on Google Cloud, widest first, and the one to ask other lanes for (None: none).
+
+    `short` is the length of the work; `wide_short` that on machines of more than one GPU.
+    """
+
+    widths: tuple[int, ...]
+    elsewhere: int | None
+    short: bool
+    wide_short: bool
+
+
+def gpu_ladder(bench: Bench, need: Need, walk: Walk) -> tuple[Rung, ...]:
+    """The whole ladder of GPU work: lanes in the policy's order, each from wide to narrow."""
+    key = ("ladder", need, walk)
+    found = bench.rungs.get(key)
+    if found is None:
+        rungs: list[Rung] = []
+        for lane in survey(bench, need).lanes:
+            if lane == GCP:
+                for width in walk.widths:
+                    rungs += gcp_rungs(bench, need, width, short=walk.wide_short if width > 1 else walk.short)
+            elif walk.elsewhere is not None:
+                rungs.append(_other_rung(bench, need.intent, lane, walk.elsewhere))
+        found = tuple(rungs)
+        bench.rungs[key] = found
+    return found
+
+
+def _other_rung(bench: Bench, intent: Intent, lane: str, width: int) -> Rung:
     """The one rung of a lane whose machines are not in the tables."""
     last = _kind(lane) in bench.policy.last_resort_lanes and bench.policy.last_resort_width == "base"
     return Rung(

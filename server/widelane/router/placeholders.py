@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 GPUS = "gpus"
 SHARD = "shard"
 SHARDS = "shards"
+_NONE: frozenset[str] = frozenset()
 _PLACEHOLDER = re.compile(r"(?<!\$)(\{+)([A-Za-z_][A-Za-z0-9_]*)(\}+)")
 
 
 def names_in(texts: Iterable[str]) -> frozenset[str]:
     """Every name that is to be filled in."""
-    found: set[str] = set()
-    for text in texts:
-        if "{" in text:
-            for opening, name, closing in _PLACEHOLDER.findall(text):
-                if min(len(opening), len(closing)) % 2:
-                    found.add(name)
-    return frozenset(found)
+    named = [_names(text) for text in texts if "{" in text]
+    return _NONE.union(*named) if named else _NONE
+
+
+@lru_cache(maxsize=4096)
+def _names(text: str) -> frozenset[str]:
+    found = _PLACEHOLDER.findall(text)
+    return frozenset([name for opening, name, closing in found if min(len(opening), len(closing)) % 2])
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from widelane.models.nearest import nearest
 from widelane.models.verdict import Finding, FindingCode
@@ -85,31 +85,6 @@ def idle_findings(case: PhaseCase, held: int) -> Iterator[Finding]:
         used=case.width,
         **numbers,
     )
-
-
-def held_widths(cases: tuple[PhaseCase, ...]) -> Mapping[str, int]:
-    """By phase that holds: the width of the machine it keeps, which is that of the first phase of the chain."""
-    by_name = {case.phase.name: case for case in cases}
-    held: dict[str, int] = {}
-    for start in cases:
-        case, width = start, 0
-        chain: list[str] = []
-        while case.phase.hold and case.phase.name not in held and case.phase.name not in chain:
-            chain.append(case.phase.name)
-            before = _before(case, cases, by_name)
-            if before is None:
-                break
-            width = held.get(before.phase.name, before.width)
-            case = before
-        held.update(dict.fromkeys(chain, width))
-    return held
-
-
-def _before(case: PhaseCase, cases: tuple[PhaseCase, ...], by_name: Mapping[str, PhaseCase]) -> PhaseCase | None:
-    """The phase whose machine is kept: the last one in `after`, else the one above."""
-    if case.phase.after:
-        return by_name.get(case.phase.after[-1])
-    return cases[case.index - 1] if case.index else None
 
 
 def _is_silent(case: PhaseCase) -> bool:

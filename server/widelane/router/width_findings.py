@@ -162,7 +162,9 @@ def _economics(case: PhaseCase, gpu: GpuSide) -> Iterator[Finding]:
     if cell is None:
         return
     policy = case.bench.policy
-    wider = gpu.choice.wider(gpu.requested)
+    # The recommended width is settled: nothing wider pays there and nothing narrower is as fast.
+    settled = gpu.requested == gpu.recommended
+    wider = None if settled else gpu.choice.wider(gpu.requested)
     if wider is not None:
         yield case.error(
             FindingCode.NEEDLESSLY_NARROW,
@@ -178,7 +180,7 @@ def _economics(case: PhaseCase, gpu: GpuSide) -> Iterator[Finding]:
             wider_efficiency=wider.efficiency,
             quota=_quota(case, gpu, wider.width),
         )
-    narrower = gpu.choice.narrower(gpu.requested)
+    narrower = None if settled else gpu.choice.narrower(gpu.requested)
     if narrower is not None:
         yield case.error(
             FindingCode.TOO_WIDE,

@@ -62,15 +62,12 @@ class Work:
     group: int
     fixed: int | None
     segments: tuple[tuple[int, float], ...] | None
+    total: float
+    """Group-hours of all units; 0 without an estimate."""
     setup: float
     tail: float
     cap: int | None
     floor_hours: float
-
-    @property
-    def total(self) -> float:
-        """Group-hours of all units; 0 without an estimate."""
-        return sum(count * hours for count, hours in self.segments or ())
 
     @property
     def usable(self) -> int | None:
@@ -110,13 +107,15 @@ def measure(phase: Phase, intent: Intent | None) -> Work:
     if mode is Mode.STATIC:
         units = parts[0].units
     cap, floor_hours = _waiver(phase.narrow_because)
+    segments = _segments(phase, parts, group)
     return Work(
         mode=mode,
         parts=parts,
         units=units,
         group=group,
         fixed=fixed,
-        segments=_segments(phase, parts, group),
+        segments=segments,
+        total=sum([count * hours for count, hours in segments or ()]),
         setup=phase.setup_minutes / 60,
         tail=phase.tail_minutes / 60,
         cap=cap,
