@@ -23,8 +23,9 @@ Made from the commands by `make docs`. `--json` prints what the tool of the same
 POLICY_HEAD = """\
 # Policy
 
-Made from `facts/data/policy.csv` by `make docs`. Any of these can be set under `[policy]` in [widelane.toml](configuration.md), and is then
-part of the policy version that a verdict carries. Lanes, thresholds, waits and caps are here; no limit in money is, and none can be set.
+Made from `facts/data/policy.csv` by `make docs`. Any of these can be set under `[policy]` in
+[widelane.toml](configuration.md), and is then part of the policy version that a verdict carries. Lanes, thresholds,
+waits and caps are here; no limit in money is, and none can be set.
 
 | Key | Default | Unit | Allowed | Why |
 |---|---|---|---|---|
