@@ -191,6 +191,14 @@ def test_a_lane_without_credentials_is_refused_before_anything_is_written(tmp_pa
     assert local.client.runs() == ()
 
 
+def test_questions_leave_an_empty_home_as_it_is(local: Local, tmp_path: Path) -> None:
+    assert local.client.runs() == ()
+    for ask in (local.client.status, local.client.events, local.client.cancel, local.client.release):
+        with pytest.raises(NotFoundError, match="no run yet"):
+            ask("last")
+    assert not (tmp_path / "home").exists()
+
+
 def test_run_ids_may_be_cut_short_and_wrong_ones_are_named(local: Local) -> None:
     with pytest.raises(NotFoundError):
         local.client.status("last")
