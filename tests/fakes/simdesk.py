@@ -93,6 +93,8 @@ class Desk:
     def stop(self) -> None:
         self.clients.close()
         assert client.stop(self.endpoint)
+        log = self.endpoint.folder / "server.log"
+        assert not log.exists() or not log.read_text(), log.read_text()
 
     def sim(self, verb: str, path: str, **body: Any) -> dict[str, Any]:
         """One call of a /sim route."""

@@ -110,6 +110,7 @@ class Cloud:
     def insert(self, name: str, machine_type: str = "a2-ultragpu-4g", model: str = "SPOT", **more: Any) -> Operation:
         """An insert that the service accepts; `more`: zone, wait, limit, action, request_id."""
         zone = more.get("zone", ZONE)
+        more.setdefault("limit", 3600)
         body = instance_body(name, zone, machine_type, model, **{k: v for k, v in more.items() if k in _SHAPES})
         made = actions.insert(self.world, zone, body, more.get("request_id", ""))
         advance(self.world)
@@ -144,7 +145,7 @@ def instance_body(name: str, zone: str, machine_type: str, model: str, **more: A
         "provisioningModel": model,
         "onHostMaintenance": "TERMINATE",
         "automaticRestart": False,
-        "maxRunDuration": {"seconds": str(more.get("limit", 3600))},
+        "maxRunDuration": {"seconds": str(more.get("limit", 86400))},
         "instanceTerminationAction": more.get("action", "DELETE"),
     }
     body: dict[str, Any] = {

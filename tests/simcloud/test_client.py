@@ -128,6 +128,24 @@ def test_serving_in_the_foreground_tells_the_address_and_ends_when_stopped(desk,
     served.join()
 
 
+def test_a_stop_answers_those_who_wait(tmp_path):
+    desk = Desk(tmp_path, "{clock: {rate: 1}, stock: [{count: 0, then: pending}]}")
+    operation = desk.insert("vm", model="FLEX_START", wait=600)
+    answers: list[str] = []
+
+    def wait() -> None:
+        place = {"project": desk.project, "zone": "us-central1-a", "operation": operation.name}
+        answers.append(desk.clients.operations.wait(**place).name)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    wait_for(lambda: any(entry["method"] == "wait" for entry in desk.sim("GET", "requests")["requests"]))
+    assert client.stop(desk.endpoint)
+    waiting.join()
+    assert answers == [operation.name]
+    desk.stop()
+
+
 def test_the_client_is_light_to_import():
     seen = subprocess.run(
         [sys.executable, "-c", "import sys, widelane.simcloud.client; print(*sys.modules)"],

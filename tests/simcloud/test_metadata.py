@@ -13,6 +13,7 @@ from google.cloud import compute_v1
 
 from tests.fakes.simdesk import CALL_SECONDS, Clients, Desk
 from tests.fakes.simworld import ZONE
+from widelane.simcloud.metadata import etag
 
 SCENARIO = """
 clock: {rate: 300}
@@ -119,20 +120,17 @@ def vm_account(desk: Desk) -> str:
 
 
 def test_a_token_expires_on_the_simulated_clock(desk, vm):
-    token = json.loads(vm.text("instance/service-accounts/default/token"))["access_token"]
-    again = json.loads(vm.text("instance/service-accounts/default/token"))
-    assert again["access_token"] == token
-    vm_limit = desk.get("vm").scheduling.max_run_duration.seconds
-    assert vm_limit == 3600
-    desk.run("lasting", limit=86400)
-    lasting = Vm(desk, "lasting")
-    old = json.loads(lasting.text("instance/service-accounts/default/token"))["access_token"]
+    def token() -> str:
+        return json.loads(vm.text("instance/service-accounts/default/token"))["access_token"]
+
+    old = token()
+    assert token() == old
     desk.sim("POST", "advance", seconds=3601)
     stale = Clients(desk.endpoint.url, token=old)
     with pytest.raises(exceptions.Unauthorized):
-        stale.instances.get(project=desk.project, zone=ZONE, instance="lasting")
+        stale.instances.get(project=desk.project, zone=ZONE, instance="vm")
     stale.close()
-    assert json.loads(lasting.text("instance/service-accounts/default/token"))["access_token"] != old
+    assert token() != old
 
 
 def test_a_token_without_the_scope_is_refused(desk):
@@ -152,9 +150,8 @@ def test_a_vm_without_service_account_has_no_token(desk):
 
 def test_waiting_for_a_change_ends_with_the_change(desk, vm):
     heard: list[str] = []
-    waiting = threading.Thread(
-        target=lambda: heard.append(vm.text("instance/preempted?wait_for_change=true&timeout_sec=20"))
-    )
+    path = f"instance/preempted?wait_for_change=true&timeout_sec=20&last_etag={etag('FALSE')}"
+    waiting = threading.Thread(target=lambda: heard.append(vm.text(path)))
     waiting.start()
     desk.sim("POST", "preempt", instance="vm")
     waiting.join()

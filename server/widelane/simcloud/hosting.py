@@ -73,6 +73,7 @@ class Host:
             await self._live(options.idle_seconds)
         await self._retire(self._abandoned())
         (self._folder / ENDPOINT_FILE).unlink(missing_ok=True)
+        self._changes.close()
         await self._api_ports.shutdown()
         await self._vm_ports.shutdown()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import socket
 
@@ -17,6 +16,8 @@ PORTS = range(20000, 32000)
 """Below what the kernel gives to outgoing connections, so that a restarted server finds its ports free."""
 
 _BACKLOG = 256
+_ANSWER_SECONDS = 0.2
+_GRACE_SECONDS = 2.0
 
 
 class _Droppable(H11Protocol):
@@ -66,13 +67,17 @@ class Listener:
             task.add_done_callback(lambda done: done.result().close())
 
     async def shutdown(self) -> None:
-        """Close every port and connection."""
+        """Close every port and connection, and let what was under way end."""
         for port in list(self._servers):
             self.close(port)
+        await self._settle(_ANSWER_SECONDS)
         for connection in list(self._state.connections):
-            with contextlib.suppress(AttributeError):
-                connection.transport.close()
-        await asyncio.sleep(0)
+            connection.transport.close()
+        await self._settle(_GRACE_SECONDS)
+
+    async def _settle(self, seconds: float) -> None:
+        if self._state.tasks:
+            await asyncio.wait(set(self._state.tasks), timeout=seconds)
 
     async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.app(scope, receive, send)

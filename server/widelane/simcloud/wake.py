@@ -11,6 +11,12 @@ class Changes:
 
     def __init__(self) -> None:
         self._next = asyncio.Event()
+        self._closed = False
+
+    def close(self) -> None:
+        """From now on nobody waits."""
+        self._closed = True
+        self.notify()
 
     def notify(self) -> None:
         """Something changed."""
@@ -22,10 +28,10 @@ class Changes:
         await self._next.wait()
 
     async def until(self, met: Callable[[], bool], seconds: float) -> bool:
-        """Wait until `met` holds, real seconds at most; whether it does."""
+        """Wait until `met` holds, real seconds at most and not beyond `close`; whether it does."""
         try:
             async with asyncio.timeout(seconds):
-                while not met():
+                while not met() and not self._closed:
                     await self._next.wait()
         except TimeoutError:
             pass
