@@ -67,7 +67,7 @@ class Client:
             NotFoundError: there is no such run.
             InputError: the prefix fits several runs.
         """
-        with self._look() as journal:
+        with self._look(run_id) as journal:
             return self._status(journal, self._resolve(journal, run_id))
 
     def wait(
@@ -83,7 +83,7 @@ class Client:
         With `enough`, once that is true of it instead of at the first event.
         """
         until = time.monotonic() + seconds
-        with self._look() as journal:
+        with self._look(run_id) as journal:
             run_id = self._resolve(journal, run_id)
             looks = 0
             while True:
@@ -98,7 +98,7 @@ class Client:
 
     def events(self, run_id: str, after_seq: int = 0) -> tuple[RunEvent, ...]:
         """A run's journal from a sequence number on."""
-        with self._look() as journal:
+        with self._look(run_id) as journal:
             return tuple(
                 RunEvent(
                     seq=record.seq,
@@ -114,7 +114,7 @@ class Client:
         """The newest runs, newest first, without asking their hosts."""
         if not journal_path(self._settings.home).exists():
             return ()
-        with self._look() as journal:
+        with self._journal() as journal:
             return tuple(status_of(self._fold(journal, run_id), None) for run_id in journal.runs())
 
     def cancel(self, run_id: str, by: str = "") -> RunStatus:
@@ -126,7 +126,7 @@ class Client:
         return self._ask(run_id, ReleaseRequested(by=by))
 
     def _ask(self, run_id: str, event: CancelRequested | ReleaseRequested) -> RunStatus:
-        with self._look() as journal:
+        with self._look(run_id) as journal:
             run_id = self._resolve(journal, run_id)
             state = self._fold(journal, run_id)
             if state.ended is None and not state.cancelled:
@@ -138,20 +138,20 @@ class Client:
 
     def pull(self, run_id: str, to: Path, phase: str | None = None) -> tuple[Path, ...]:
         """Fetch the outputs of a run, or of one phase, into a folder; the files written."""
-        with self._look() as journal:
+        with self._look(run_id) as journal:
             state = self._fold(journal, self._resolve(journal, run_id))
         return fetch_outputs(state, to, phase)
 
     def log(self, run_id: str, phase: str | None = None, unit: int | None = None) -> str:
         """The log of a unit, or of everything that failed when none is named; "" when there is none."""
-        with self._look() as journal:
+        with self._look(run_id) as journal:
             state = self._fold(journal, self._resolve(journal, run_id))
         return fetch_log(state, phase, unit)
 
     def _journal(self) -> _Opened:
         return _Opened(self._settings.home)
 
-    def _look(self) -> _Opened:
+    def _look(self, run_id: str) -> _Opened:
         """The journal for a question: a home without one isn't given one.
 
         Raises:
@@ -159,7 +159,8 @@ class Client:
         """
         if not journal_path(self._settings.home).exists():
             raise NotFoundError(
-                f"there is no run yet in {self._settings.home}", hint="`widelane dispatch PLAN` starts one"
+                f"no run {run_id!r}: there is no run yet in {self._settings.home}",
+                hint="`widelane dispatch PLAN` starts one",
             )
         return self._journal()
 
