@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import resource
-import shutil
 import signal
 import time
 from collections.abc import Mapping
@@ -186,7 +185,8 @@ def _find(name: str, env: Mapping[str, str]) -> str:
     """The program that a shell with this environment would take; raises FileNotFoundError."""
     if "/" in name:
         return name
-    found = shutil.which(name, path=env.get("PATH", os.defpath))
-    if found is None:
-        raise FileNotFoundError(errno.ENOENT, "not on PATH")
-    return found
+    for folder in os.get_exec_path(env):
+        path = Path(folder, name)
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path)
+    raise FileNotFoundError(errno.ENOENT, "not on PATH")
