@@ -45,6 +45,10 @@ from widelane.router.placeholders import fill, names_in
         ("python -m pkg.torchrun", "", None),
         ("bash run.sh", "", None),
         ("bash", "", None),
+        ('bash -c "torchrun --nproc_per_node 4 \'open"', "", None),
+        ("env CUDA_VISIBLE_DEVICES=0,1 bash -c 'python train.py'", "CUDA_VISIBLE_DEVICES", 2),
+        ("bash -c 'CUDA_VISIBLE_DEVICES=0 python train.py'", "CUDA_VISIBLE_DEVICES", 1),
+        ("nohup -x timeout -k 5 60 torchrun --nproc_per_node 4 t.py", "", None),
         ((), "", None),
     ],
 )

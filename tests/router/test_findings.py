@@ -274,6 +274,18 @@ def test_a_chain_of_holds_keeps_the_first_machine() -> None:
     assert [finding(verdict, "idle_width").numbers["width"] for verdict in verdicts] == [8, 8, 8]
 
 
+def test_holds_that_lead_nowhere_hold_nothing() -> None:
+    first = Phase(name="a", gpus=0, wall_minutes=60, hold=True)
+    lost = Phase(name="b", gpus=0, wall_minutes=60, hold=True, after=("elsewhere",))
+    ring = Phase(name="c", gpus=0, wall_minutes=60, hold=True, after=("c",))
+    assert [errors(verdict) for verdict in judge(parsed(first, lost, ring), make_bench()).phases] == [[], [], []]
+
+
+def test_the_phase_above_is_the_one_whose_machine_is_kept() -> None:
+    plan = parsed(phase(width=8), Phase(name="judge", gpus=0, wall_minutes=60, hold=True))
+    assert errors(judge(plan, make_bench()).phases[1]) == ["idle_width"]
+
+
 def test_without_hold_the_machine_is_let_go_and_nothing_is_idle() -> None:
     plan = parsed(phase(width=8), Phase(name="judge", gpus=0, after=("generate",), wall_minutes=600))
     assert errors(judge(plan, make_bench()).phases[1]) == []

@@ -256,6 +256,20 @@ def test_a_pin_to_a_lane_that_is_not_configured_leaves_nothing() -> None:
     assert "the pin leaves no lane (configured: gcp)" in finding(verdict, "does_not_fit").message
 
 
+def test_a_model_that_the_machine_is_not_bought_by_leaves_nothing() -> None:
+    pin = Pin(provisioning_model=ProvisioningModel.STANDARD, reason="no interruption")
+    verdict = judged(_asks("sweep-8g-h100", 8, short=False, pin=pin))
+    assert "a3-highgpu-8g is not bought as STANDARD" in finding(verdict, "does_not_fit").message
+
+
+def test_a_bench_forgets_what_it_remembers_before_it_grows_large() -> None:
+    bench = make_bench()
+    for peak in range(1200):
+        judged(_asks("capture-7b", 8, short=False, needs=Needs(ram_gib=100 + peak / 1000)), bench)
+    assert len(bench.rungs) + len(bench.notes) < 11_000
+    assert words(judged(_asks("capture-7b", 1, short=False), bench).ladder) == ONE_LONG
+
+
 def test_other_lanes_follow_in_the_order_of_the_policy() -> None:
     lanes = ("runpod", "local", "ssh.box", "slurm.nibi", "slurm.fir", "gcp")
     ladder = words(judged(_asks("capture-7b", 4, short=False), make_bench(lanes=lanes)).ladder)

@@ -14,7 +14,7 @@ from widelane.models.verdict import Rung
 from widelane.router import admit, consumption, quota_report, regions_of
 
 
-def _snapshot(project: dict[str, tuple[float, float]] | None = None, **changed: tuple[float, float]) -> QuotaSnapshot:
+def _snapshot(project: Any = None, **changed: tuple[float, float]) -> QuotaSnapshot:
     """Ample quotas with some metrics changed; __ stands for the colon of a family metric."""
     listed = {**AMPLE, **{name.replace("__", ":"): value for name, value in changed.items()}}
     return quotas({**PROJECT, **(project or {})}, us_central1=listed)

@@ -26,7 +26,7 @@ class Severity(StrEnum):
 
 
 class FindingCode(StrEnum):
-    """Stable codes; each has a page in docs/findings/."""
+    """Stable codes; each has its section in docs/findings.md."""
 
     UNSHARDED_WIDE = "unsharded_wide"
     NEEDLESSLY_NARROW = "needlessly_narrow"

@@ -13,6 +13,7 @@ from widelane.models.verdict import Rung
 
 GCP = "gcp"
 LOCAL = "local"
+_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,12 @@ class Bench:
     def where(self) -> tuple[str, ...]:
         """Regions whose zones are tried."""
         return self.regions or self.policy.regions
+
+    def forget(self) -> None:
+        """Empty the memory when it has grown large: a bench may live as long as a server."""
+        if len(self.rungs) + len(self.notes) > _REMEMBERED:
+            self.rungs.clear()
+            self.notes.clear()
 
     def machines(self, names: tuple[str, ...], width: int) -> tuple[tuple[MachineType, ...], ...]:
         """For each family (or machine type) of `names`, its whole-GPU machines of that width, smallest first."""

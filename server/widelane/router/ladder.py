@@ -74,6 +74,7 @@ def survey(bench: Bench, need: Need) -> Survey:
     key = ("survey", need)
     found = bench.notes.get(key)
     if found is None:
+        bench.forget()
         lanes, widths = _lanes_in_order(bench, need), legal_widths(bench, need.intent)
         others = any(lane != GCP for lane in lanes)
         rungs = {width: _any_rungs(bench, need, width) if GCP in lanes else () for width in widths}
