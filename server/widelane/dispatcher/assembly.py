@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import ceil
+
 from widelane.config import Settings
 from widelane.dispatcher.assignment import Assignment
 from widelane.dispatcher.case import Case
@@ -55,7 +58,10 @@ def work_of(run: RunState, phase_name: str) -> Assignment:
     """One phase of a run, as work."""
     plan = plan_of(run)
     phase = next(phase for phase in plan.phases if phase.name == phase_name)
-    return Assignment(run=run, plan=plan, phase=phase, bench=bench_of(run), store=open_store(run.requested.store_url))
+    bench = bench_of(run)
+    needed = phase.needs.disk_gib
+    bench = replace(bench, disk_gib=bench.disk_gib if needed is None else ceil(needed))
+    return Assignment(run=run, plan=plan, phase=phase, bench=bench, store=open_store(run.requested.store_url))
 
 
 def open_case(journal: Journal, run_id: str, dispatch_id: str, edge: Edge) -> tuple[Case, Assignment]:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass
+from math import ceil
 
 from widelane.dispatcher.spec import for_attempt, make_spec
 from widelane.errors import NotFoundError
@@ -86,7 +87,7 @@ class Assignment:
     def disk_gib(self) -> int | None:
         """The boot disk that the plan needs, GiB."""
         needed = self.phase.needs.disk_gib
-        return None if needed is None else int(-(-needed // 1))
+        return None if needed is None else ceil(needed)
 
     def _requested(self) -> RequestedPhase:
         requested = self.run.phase_named(self.phase.name)
