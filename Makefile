@@ -56,7 +56,7 @@ coverage: $(DEV) ## branch coverage of the tests, subprocesses included
 	$(BIN)/coverage report
 
 bench: $(DEV) ## speed, as ratios; never part of a test
-	@for script in $(wildcard benchmarks/bench_*.py); do echo "$$script"; $(BIN)/python $$script || exit 1; done
+	@set -e; for script in $(wildcard benchmarks/*.py); do echo "# $$script"; $(BIN)/python $$script; done
 
 docs: $(DEV) ## write the pages that are made from the program
 	$(BIN)/python -m tests.house.reference
