@@ -5,16 +5,15 @@ from __future__ import annotations
 import sys
 
 from widelane.cli import console
-from widelane.cli.watch import Plain, follow
+from widelane.cli.watch import Followed, Plain, follow
 from widelane.models.dispatch import RunStatus
-from widelane.tools.desk import Runs
 
 
 class Detached(Exception):
     """The watching was stopped by Ctrl-C, and the user was told how to look and how to cancel."""
 
 
-def stay(runs: Runs, run_id: str, *, quiet_stdout: bool, timeout: float | None = None) -> RunStatus:
+def stay(runs: Followed, run_id: str, *, quiet_stdout: bool, timeout: float | None = None) -> RunStatus:
     """Follow a run to its end; lines go to stderr when stdout is for JSON.
 
     Raises:

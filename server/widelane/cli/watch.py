@@ -9,10 +9,21 @@ from widelane.models.dispatch import DispatchState, RunEvent, RunStatus
 from widelane.reports.clean import clean_line
 from widelane.reports.narrate import Narrator
 from widelane.reports.paper import Paper
-from widelane.tools.desk import Runs
 
 _STEP_SECONDS = 0.5
 _QUARTERS = 4
+
+
+class Followed(Protocol):
+    """What following a run needs of the dispatcher's client."""
+
+    def wait(self, run_id: str, seconds: float, after_seq: int = 0) -> RunStatus:
+        """Block until there is an event after `after_seq`, the run ends, or `seconds` are over."""
+        ...
+
+    def events(self, run_id: str, after_seq: int = 0) -> tuple[RunEvent, ...]:
+        """The run's journal after `after_seq`."""
+        ...
 
 
 class Sink(Protocol):
@@ -27,7 +38,7 @@ class Sink(Protocol):
         ...
 
 
-def follow(runs: Runs, run_id: str, sink: Sink, timeout: float | None = None) -> RunStatus:
+def follow(runs: Followed, run_id: str, sink: Sink, timeout: float | None = None) -> RunStatus:
     """Show a run until it ends or `timeout` seconds are over; how it stands then."""
     until = None if timeout is None else time.monotonic() + timeout
     seq = 0
