@@ -111,6 +111,14 @@ def test_clients_killed_at_random_points_leave_a_run_that_is_whole_or_none_and_a
     assert len(scene.client.runs()) == AT_ONCE
 
 
+def test_a_simulated_cloud_that_is_killed_is_started_again_and_the_run_goes_on(scene: Scene) -> None:
+    rng = random.Random(7)
+    runs = [scene.submit(f"cloud-{number}") for number in range(2)]
+    assert scene.wait_until(lambda: bool(scene.instances()), 30)
+    assert scene.kill("widelane.simcloud", rng)
+    check_nothing_doubled(scene, [scene.ended(run_id) for run_id in runs])
+
+
 def test_a_second_supervisor_of_a_home_refuses_and_names_the_holder(scene: Scene) -> None:
     run_id = scene.submit("two")
     assert scene.wait_until((scene.home / "supervisor.lock").exists)

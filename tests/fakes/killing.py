@@ -131,6 +131,8 @@ class Scene:
         return False
 
     def stop(self) -> None:
+        if any(status.state.live for status in self.client.runs()):
+            self.kill("widelane.dispatcher", random.Random(0))
         with contextlib.suppress(OSError):
             call(self.sim.url, "POST", "/sim/stop", {})
         self.wait_until(lambda: not self.processes("widelane.simcloud"))

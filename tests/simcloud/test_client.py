@@ -13,7 +13,6 @@ import pytest
 from tests.fakes.simdesk import Desk, wait_for
 from widelane.errors import BusyError, ScenarioError
 from widelane.simcloud import client
-from widelane.simcloud.client import SimClock
 from widelane.simcloud.server import serve
 from widelane.simcloud.vminit import start_time
 
@@ -78,18 +77,6 @@ def test_a_bad_scenario_starts_nothing(tmp_path):
         client.ensure_running(bad, tmp_path)
     with pytest.raises(ScenarioError, match="can't be read"):
         client.ensure_running(tmp_path / "absent.yaml", tmp_path)
-
-
-def test_the_clock_goes_at_its_rate_and_can_be_moved(desk):
-    clock = SimClock(desk.endpoint.url)
-    assert clock.rate == 120.0
-    first, moment = clock.elapsed(), clock.now()
-    wait_for(lambda: clock.elapsed() > first + 1)
-    assert clock.now() > moment
-    assert moment.utcoffset() is not None
-    desk.sim("POST", "advance", seconds=10_000)
-    clock.refresh()
-    assert clock.elapsed() > first + 10_000
 
 
 def test_a_cloud_that_nobody_calls_leaves(tmp_path):

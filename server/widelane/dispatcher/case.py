@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from widelane.dispatcher.edge import Edge
 from widelane.errors import LaneAuthError, LaneError, LaneUnknownError, StoreError
 from widelane.lanes.protocol import Lane, Launch
 from widelane.ledger import AttemptState, Event, Journal, PhaseState, Recorded, RunState, fold
 from widelane.ledger.events import Trouble
+from widelane.simcloud.client import revive
 from widelane.store import Store, open_store
 
 Passing = (LaneUnknownError, LaneAuthError, StoreError)
 """Failures of the world that may pass: the question is asked again, and nothing is concluded."""
 _LONGEST_PAUSE_SECONDS = 30.0
+_FAILURES_OF_A_DEAD_CLOUD = 3
+"""A simulated cloud that doesn't answer as often as that is started again: its machines lived on."""
 
 
 class Case:
@@ -102,5 +107,7 @@ class Case:
         """Note that something doesn't answer, and wait, longer each time."""
         self.note(error)
         self._failures += 1
+        if self._failures == _FAILURES_OF_A_DEAD_CLOUD and self.run.requested.sim_url is not None:
+            revive(self.run.requested.sim_url, Path(self.run.requested.settings["home"]))
         pause = lane.poll_seconds * 2.0 ** min(self._failures, 10)
         self.edge.pause(min(pause, _LONGEST_PAUSE_SECONDS) / lane.clock.rate)

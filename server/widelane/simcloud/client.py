@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO, cast
 from urllib.parse import urlsplit
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 from widelane.errors import BusyError, ScenarioError, WidelaneError
 
 ENDPOINT_FILE = "endpoint.json"
+SCENARIO_FILE = "scenario.yaml"
 LOCK_FILE = "lock"
 _START_SECONDS = 20.0
 _CALL_SECONDS = 5.0
@@ -38,39 +38,7 @@ class SimEndpoint:
     @property
     def scenario(self) -> Path:
         """The scenario as it was when the state was made; starting it again finds the same state."""
-        return self.folder / "scenario.yaml"
-
-
-class SimClock:
-    """The cloud's clock (`models.clock.Clock`): read once, then carried on at its rate."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Read it again, as is due after POST /sim/advance. Raises OSError when the cloud doesn't answer."""
-        answer = call(self._url, "GET", "/sim/clock")
-        self._since = time.monotonic()
-        self._now = datetime.fromisoformat(answer["now"])
-        self._elapsed = float(answer["elapsed"])
-        self._rate = float(answer["rate"])
-
-    @property
-    def rate(self) -> float:
-        """Simulated seconds per real one."""
-        return self._rate
-
-    def now(self) -> datetime:
-        """The simulated time in UTC."""
-        return self._now + timedelta(seconds=self._passed())
-
-    def elapsed(self) -> float:
-        """Simulated seconds since the cloud began."""
-        return self._elapsed + self._passed()
-
-    def _passed(self) -> float:
-        return (time.monotonic() - self._since) * self._rate
+        return self.folder / SCENARIO_FILE
 
 
 def ensure_running(
@@ -96,6 +64,19 @@ def ensure_running(
     if found is None:
         raise WidelaneError(f"the simulated cloud did not start: {done.stderr.strip()}", code="sim_not_started")
     return found
+
+
+def revive(url: str, home: Path) -> bool:
+    """Start the cloud of `home` that served this URL again, on its state; False when there is none.
+
+    Its machines live on without it, and it takes its old port.
+    """
+    for noted in home.glob(f"simcloud/*/{ENDPOINT_FILE}"):
+        scenario = noted.with_name(SCENARIO_FILE)
+        with contextlib.suppress(OSError, ValueError, KeyError, WidelaneError):
+            if json.loads(noted.read_text(encoding="utf-8"))["url"] == url:
+                return ensure_running(scenario, home).url == url
+    return False
 
 
 def state_folder(scenario: Path, home: Path) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 from widelane.errors import ScenarioError
 from widelane.facts.catalog import catalog, gce_errors
 from widelane.simcloud.atlas import Atlas
-from widelane.simcloud.client import owning, scenario_digest, state_folder
+from widelane.simcloud.client import SCENARIO_FILE, owning, scenario_digest, state_folder
 from widelane.simcloud.hosting import IDLE_SECONDS, Host, Options, Ready
 from widelane.simcloud.listening import Listener
 from widelane.simcloud.machines import LocalMachines
@@ -62,7 +62,7 @@ def _claim(state: State, folder: Path, scenario: Path) -> None:
     if state.facts.get("scenario", digest) != digest:
         hint = "use another folder, or remove this one to start over"
         raise ScenarioError(f"{folder} holds the state of another scenario than {scenario}", hint=hint)
-    copy = folder / "scenario.yaml"
+    copy = folder / SCENARIO_FILE
     if not copy.exists():
         shutil.copyfile(scenario, copy)
     state.set_fact("scenario", digest)
