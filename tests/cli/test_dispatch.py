@@ -209,4 +209,7 @@ def test_ctrl_c_on_a_terminal_detaches_and_the_run_goes_on(job: Job, widelane: W
     assert f"widelane cancel {found[1]}" in told
     assert widelane("status", found[1]).returncode == 0
     job.hold.unlink()
+    followed = widelane("logs", found[1], "--follow")
+    assert followed.returncode == 0
+    assert sorted(re.findall(r"^unit (\d)  done$", followed.stdout, re.MULTILINE)) == list("01234567")
     assert widelane("wait", found[1]).returncode == 0

@@ -11,6 +11,7 @@ from widelane.cli import console
 from widelane.cli.given import RUN, open_client
 from widelane.dispatcher import Client
 from widelane.reports.clean import clean, clean_line
+from widelane.reports.logs import LogFollower
 
 _STEP_SECONDS = 1.0
 
@@ -18,9 +19,7 @@ _STEP_SECONDS = 1.0
 @click.command("logs")
 @RUN
 @click.option("--phase", metavar="NAME", help="Of this phase.")
-@click.option(
-    "--unit", type=click.IntRange(min=0), metavar="N", help="Of the unit with this index; else of all that failed."
-)
+@click.option("--unit", type=click.IntRange(min=0), metavar="N", help="Of the unit with this index; else of every one.")
 @click.option("--follow", is_flag=True, help="Go on until the run ends.")
 def logs_verb(run: str, phase: str | None, unit: int | None, follow: bool) -> None:
     """Print what units wrote, made safe for a terminal."""
@@ -33,13 +32,10 @@ def logs_verb(run: str, phase: str | None, unit: int | None, follow: bool) -> No
 
 
 def _follow(runs: Client, run_id: str, phase: str | None, unit: int | None) -> None:
-    shown = ""
+    follower = LogFollower()
     while True:
         status = runs.status(run_id)
-        log = clean(runs.log(run_id, phase, unit))
-        # A log of several units grows in the middle too: then the whole of it is printed again.
-        console.out(log[len(shown) :] if log.startswith(shown) else log)
-        shown = log
+        console.out(follower.new(clean(runs.log(run_id, phase, unit))))
         if not status.state.live:
             return
         runs.wait(run_id, _STEP_SECONDS, after_seq=status.last_seq)
