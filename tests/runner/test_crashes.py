@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import select
 import signal
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.hostbench import HostBench, digest, shell, unit, until
+from tests.fakes.hostbench import PATIENCE, HostBench, digest, shell, unit, until
 from widelane.runner.host.attempt import Folder, Standing, locked, settle, write_record
 from widelane.runner.host.state import State
 from widelane.runner.host.zygote import Zygote
@@ -39,6 +40,17 @@ def kill(pids: list[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def wait_for_end(zygote: Zygote) -> None:
+    """Of the supervisor that the zygote forks next."""
+    answer = zygote.receive()
+    assert answer is not None
+    pidfd = answer[2]
+    assert pidfd is not None
+    ready, _, _ = select.select([pidfd], [], [], PATIENCE)
+    os.close(pidfd)
+    assert ready, "the supervisor never ended"
 
 
 def test_a_scheduler_that_was_killed_adopts_what_runs_when_started_again(bench: HostBench) -> None:
@@ -128,9 +140,9 @@ def test_an_intent_without_a_start_never_ran_and_never_will(bench: HostBench) ->
     assert folder.void.exists()
     zygote = Zygote(bench.runner, bench.base / "zygote.log")
     zygote.send(folder.path)
-    assert zygote.receive() is not None
-    until(lambda: settle(folder) is Standing.VOID)
+    wait_for_end(zygote)
     zygote.close()
+    assert settle(folder) is Standing.VOID
     assert bench.work("tries").read_text() == "x\n"
 
 
@@ -141,16 +153,34 @@ def test_a_supervisor_that_runs_already_is_not_doubled_by_a_repeated_request(ben
     request = {"argv": shell(script), "cwd": str(bench.base), "outputs": [], "env": {}, "grace": 1, "nonce": "n"}
     folder.request.write_text(json.dumps(request))
     zygote = Zygote(bench.runner, bench.base / "zygote.log")
-    for _ in range(3):
-        zygote.send(folder.path)
-        assert zygote.receive() is not None
+    zygote.send(folder.path)
+    first = zygote.receive()
+    assert first is not None
     until((bench.base / "tries").exists)
+    zygote.send(folder.path)
+    wait_for_end(zygote)
     (bench.base / "go").touch()
     until(lambda: settle(folder) is Standing.ENDED)
     zygote.send(folder.path)
-    assert zygote.receive() is not None
+    wait_for_end(zygote)
     zygote.close()
+    os.close(first[2] or -1)
     assert (bench.base / "tries").read_text() == "x\n"
+
+
+def test_a_supervisor_that_does_not_get_the_lock_runs_nothing(bench: HostBench) -> None:
+    folder = Folder(bench.base / "a")
+    folder.path.mkdir()
+    argv = ["touch", str(bench.base / "ran")]
+    request = {"argv": argv, "cwd": str(bench.base), "outputs": [], "env": {}, "grace": 1, "nonce": "n"}
+    folder.request.write_text(json.dumps(request))
+    zygote = Zygote(bench.runner, bench.base / "zygote.log")
+    with locked(folder.lock):
+        zygote.send(folder.path)
+        wait_for_end(zygote)
+    zygote.close()
+    assert not folder.start.exists()
+    assert not (bench.base / "ran").exists()
 
 
 def _alive(folder: Folder) -> Standing:
