@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from widelane.lanes import hostside
 from widelane.lanes.gcp import bootstrap
 from widelane.lanes.gcp.startup import startup
 
@@ -53,7 +54,7 @@ def keep(tmp_path: Path) -> Callable[..., tuple[str, int, Told]]:
         preemption = bootstrap.Preemption(told)
         if preempted:
             preemption.noticed.set()
-        keeper = bootstrap.Keeper(told, tmp_path / "progress.json", preemption, pause=lambda _: None)
+        keeper = hostside.Keeper(told.publish, tmp_path / "progress.json", preemption.noticed, pause=lambda _: None)
         reason = keeper.keep([sys.executable, "-S", "-c", whole])
         return reason, len(starts.read_text()), told
 
@@ -82,7 +83,7 @@ def test_a_runner_that_crashes_is_started_again(keep: Callable[..., tuple[str, i
 
 def test_a_runner_that_always_crashes_is_given_up(keep: Callable[..., tuple[str, int, Told]]) -> None:
     reason, starts, _ = keep("sys.exit(1)")
-    assert starts == bootstrap.MOST_RESTARTS + 1
+    assert starts == hostside.MOST_RESTARTS + 1
     assert "last with 1" in reason
 
 
@@ -113,8 +114,8 @@ def test_the_notice_is_a_value_not_a_status(eventually: Callable[..., None]) -> 
 
 
 def test_a_store_that_the_bootstrap_cannot_read_is_named() -> None:
-    with pytest.raises(bootstrap.BootstrapError, match="gs://"):
-        bootstrap.Store("gs://bucket/prefix")
+    with pytest.raises(hostside.BootstrapError, match="gs://"):
+        hostside.Store("gs://bucket/prefix")
 
 
 @pytest.fixture

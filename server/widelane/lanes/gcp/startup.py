@@ -1,10 +1,12 @@
-"""The two programs that a machine starts with, as package data."""
+"""The two programs that a machine starts with."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+
+from widelane.lanes.shipping import bootstrap_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +19,9 @@ class Startup:
 
 @cache
 def startup() -> Startup:
-    """Both files of this package."""
+    """Both programs."""
     folder = resources.files("widelane.lanes.gcp")
     return Startup(
         script=(folder / "startup.sh").read_text(encoding="utf-8"),
-        bootstrap=(folder / "bootstrap.py").read_text(encoding="utf-8"),
+        bootstrap=bootstrap_of("widelane.lanes.gcp"),
     )
