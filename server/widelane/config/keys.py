@@ -137,6 +137,27 @@ SECTIONS: tuple[Section, ...] = (
             "key_env": Key(
                 Wants.TEXT, '"RUNPOD_API_KEY"', "Environment variable that holds the API key.", '"RUNPOD_API_KEY"'
             ),
+            "transport": Key(
+                Wants.TEXT,
+                '"rest2"',
+                "How the service is spoken to: `rest2` (REST v2) or `sdk` (GraphQL, by the `runpod` package).",
+                '"rest2"',
+                pattern="rest2|sdk",
+            ),
+            "cloud": Key(
+                Wants.TEXT,
+                '"SECURE"',
+                "Whose machines are rented: `SECURE` (the service's own) or `COMMUNITY`.",
+                '"SECURE"',
+                pattern="SECURE|COMMUNITY",
+            ),
+            "image": Key(
+                Wants.TEXT,
+                '"runpod/pytorch:2.8.0-py3.11-cuda12.8.1-cudnn-devel-ubuntu22.04"',
+                "Container image; it needs a Python 3.9 or newer.",
+                "a stock image with PyTorch",
+                pattern=r'[^\s"\\]+',
+            ),
         },
     ),
     Section(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -51,9 +51,16 @@ class SshSettings(Frozen):
 
 
 class RunpodSettings(Frozen):
-    """`[lanes.runpod]`. `key_env` names the environment variable that holds the API key."""
+    """`[lanes.runpod]`. `key_env` names the environment variable that holds the API key, which is kept nowhere.
+
+    `endpoint` is None for the public API.
+    """
 
     key_env: str = "RUNPOD_API_KEY"
+    transport: Literal["rest2", "sdk"] = "rest2"
+    cloud: Literal["SECURE", "COMMUNITY"] = "SECURE"
+    image: str = ""
+    endpoint: str | None = None
 
 
 class NotifySettings(Frozen):
