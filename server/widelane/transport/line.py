@@ -28,7 +28,6 @@ CHANNELS = 8
 _OPTIONS = (
     "BatchMode=yes",
     "StrictHostKeyChecking=yes",
-    "ConnectTimeout=10",
     "ConnectionAttempts=1",
     "ServerAliveInterval=15",
     "ServerAliveCountMax=3",
@@ -41,7 +40,8 @@ _OPTIONS = (
     "LogLevel=INFO",
 )
 _STAYS_SECONDS = 120
-_WARM_SECONDS = 60.0
+_WARM_SECONDS = 30.0
+"""How long a connection is taken for open without asking; without it, ssh logs in anew for each call."""
 _OPEN_SECONDS = 40.0
 _CHECK_SECONDS = 5.0
 _LONGEST_SOCKET = 107 - 17
@@ -118,7 +118,14 @@ class SshLine:
     """
 
     def __init__(
-        self, lane: str, host: str, home: Path, *, config: Path | None = None, python: str = "python3"
+        self,
+        lane: str,
+        host: str,
+        home: Path,
+        *,
+        config: Path | None = None,
+        python: str = "python3",
+        connect_seconds: int = 10,
     ) -> None:
         """`host` is what ssh takes; `config` replaces the user's ssh_config; `python` is a command of the host.
 
@@ -130,6 +137,7 @@ class SshLine:
         self._lane = lane
         self._host = host
         self._python = python
+        self._connect_timeout = f"ConnectTimeout={connect_seconds}"
         own = ["-F", str(config.absolute())] if config is not None else []
         name = hashlib.sha256("\0".join([host, *own]).encode()).hexdigest()[:12]
         self.socket = _control_folder(home) / name
@@ -145,7 +153,7 @@ class SshLine:
     def command(self) -> list[str]:
         """ssh over the master connection."""
         remote = f"{shlex.quote(self._python)} -c '{START}'"
-        return [*self._base, *_options("ControlMaster=no"), "-T", "--", self._host, remote]
+        return [*self._base, *_options("ControlMaster=no", self._connect_timeout), "-T", "--", self._host, remote]
 
     @contextmanager
     def channel(self) -> Generator[None]:
@@ -154,8 +162,8 @@ class SshLine:
             if time.monotonic() >= self._shared.good_until:
                 with self._shared.opening:
                     self._open()
+                    self._shared.good_until = time.monotonic() + _WARM_SECONDS
             yield
-            self._shared.good_until = time.monotonic() + _WARM_SECONDS
 
     def login(self) -> str:
         """ssh in the foreground of a terminal, for as long as a working day."""
@@ -189,7 +197,7 @@ class SshLine:
             raise self.failure(said)
 
     def _connect(self) -> tuple[int | None, str]:
-        options = _options("ControlMaster=yes", f"ControlPersist={_STAYS_SECONDS}")
+        options = _options("ControlMaster=yes", f"ControlPersist={_STAYS_SECONDS}", self._connect_timeout)
         command = [*self._base, *options, "-f", "-N", "-T", "--", self._host]
         with tempfile.TemporaryFile() as told:
             try:

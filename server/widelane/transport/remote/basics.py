@@ -85,7 +85,6 @@ def greet(call: Call) -> dict[str, Any]:
         "user": os.environ.get("USER", ""),
         "home": str(place("~")),
         "host": os.uname().nodename,
-        "pid": os.getpid(),
     }
 
 
