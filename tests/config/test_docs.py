@@ -43,7 +43,7 @@ def test_the_template_is_toml_that_sets_nothing():
 
 def test_the_template_with_its_comments_taken_off_is_a_whole_configuration(load: Load):
     settings = load(_uncommented())
-    assert settings.lanes == ("gcp", "slurm", "ssh", "local", "runpod")
+    assert settings.lanes == ("gcp", "slurm.NAME", "ssh.NAME", "local", "runpod")
     written = tomllib.loads(_uncommented())
     for section in SECTIONS:
         table = written
@@ -66,7 +66,7 @@ def test_the_file_on_the_page_can_be_used(page: str, load: Load):
     found = re.search(r"## A whole file\n\n```toml\n(.*?)```", page, re.DOTALL)
     assert found is not None
     settings = load(found[1])
-    assert settings.lanes == ("gcp", "slurm", "ssh", "local", "runpod")
+    assert settings.lanes == ("gcp", "slurm.fir", "ssh.box", "local", "runpod")
     facts.load_policy(settings.policy)
     facts.load_intents(settings.intents)
 

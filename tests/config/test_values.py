@@ -98,7 +98,7 @@ def test_without_a_file_no_lane_is_configured(load: Load):
 
 
 def test_a_lane_is_configured_when_its_section_is_there(load: Load):
-    assert load(WHOLE).lanes == ("gcp", "slurm", "ssh", "local", "runpod")
+    assert load(WHOLE).lanes == ("gcp", "slurm.fir", "slurm.n.b", "ssh.box", "local", "runpod")
     assert load("[lanes.local]\n[lanes.runpod]").lanes == ("local", "runpod")
     assert load("[lanes.runpod]\nenabled = false").lanes == ()
     assert load("[lanes.slurm]\n[lanes.ssh]").lanes == ()

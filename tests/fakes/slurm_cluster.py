@@ -11,7 +11,7 @@ import socket
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from widelane.runner.host import processes
@@ -56,12 +56,13 @@ PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SlurmdParameters=config_overrides
 {nodes}
-PartitionName=main Nodes=ALL Default=YES MaxTime=1-00:00:00 DefaultTime=10:00 PriorityTier=10 PreemptMode=OFF DefMemPerCPU=100
-PartitionName=four Nodes=gpu2 MaxTime=02:00:00 PriorityTier=10 PreemptMode=OFF DefMemPerCPU=100
-PartitionName=short Nodes=gpu1 MaxTime=00:30:00 PriorityTier=10 PreemptMode=OFF DefMemPerCPU=100
-PartitionName=down Nodes=gpu3 State=DOWN MaxTime=1-00:00:00 DefMemPerCPU=100
-PartitionName=scavenge Nodes=gpu3 MaxTime=1-00:00:00 PriorityTier=1 PreemptMode=CANCEL DefMemPerCPU=100
-PartitionName=over Nodes=gpu3 MaxTime=1-00:00:00 PriorityTier=20 PreemptMode=OFF DefMemPerCPU=100
+PartitionName=DEFAULT DefMemPerCPU=100 MaxTime=1-00:00:00 PriorityTier=10 PreemptMode=OFF
+PartitionName=main Nodes=ALL Default=YES DefaultTime=10:00
+PartitionName=four Nodes=gpu2 MaxTime=02:00:00
+PartitionName=short Nodes=gpu1 MaxTime=00:30:00
+PartitionName=down Nodes=gpu3 State=DOWN
+PartitionName=scavenge Nodes=gpu3 PriorityTier=1 PreemptMode=CANCEL
+PartitionName=over Nodes=gpu3 PriorityTier=20
 """
 
 
@@ -202,9 +203,7 @@ class Cluster:
                 f"RealMemory=20000 Gres=gpu:{kind}:{gpus}"
             )
         (self.root / "gres.conf").write_text("\n".join(gres) + "\n")
-        self.conf.write_text(
-            _CONF.format(host=self.host, port=self._port, root=self.root, nodes="\n".join(nodes))
-        )
+        self.conf.write_text(_CONF.format(host=self.host, port=self._port, root=self.root, nodes="\n".join(nodes)))
 
 
 def _free_ports(count: int) -> list[int]:
@@ -213,6 +212,3 @@ def _free_ports(count: int) -> list[int]:
         for one in held:
             one.bind(("127.0.0.1", 0))
         return [int(one.getsockname()[1]) for one in held]
-
-
-Eventually = Callable[..., None]

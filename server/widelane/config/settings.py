@@ -34,13 +34,19 @@ class LocalSettings(Frozen):
 
 
 class SlurmSettings(Frozen):
-    """One `[lanes.slurm.NAME]`. `time_limit` is in SLURM's words: `1-00:00:00`."""
+    """One `[lanes.slurm.NAME]`. `time_limit` is in SLURM's words: `1-00:00:00`. `host` may be `localhost`."""
 
     host: str
     partition: str = ""
     account: str = ""
     time_limit: str = ""
     workdir: str = ""
+    gpu: str = ""
+    """GPU type, as the cluster names it."""
+    gpus: int | None = None
+    """GPUs of the largest node; None: the cluster is asked when a walk begins."""
+    options: tuple[str, ...] = ()
+    """More options for sbatch."""
 
 
 class SshSettings(Frozen):
@@ -91,11 +97,11 @@ class Settings(Frozen):
 
     @property
     def lanes(self) -> tuple[str, ...]:
-        """Configured lanes, in no order of preference."""
+        """Configured lanes, in no order of preference; each cluster and each host is one: `slurm.NAME`."""
         have = {
             "gcp": self.gcp is not None,
-            "slurm": bool(self.slurm),
-            "ssh": bool(self.ssh),
+            **{f"slurm.{name}": True for name in self.slurm},
+            **{f"ssh.{name}": True for name in self.ssh},
             "local": self.local is not None,
             "runpod": self.runpod is not None,
         }

@@ -91,6 +91,7 @@ class Case:
             runner_sha256=requested.runner_sha256,
             image=intended.image,
             disk_gib=intended.disk_gib,
+            least_seconds=intended.least_seconds,
         )
 
     def wait(self, lane: Lane) -> None:

@@ -15,6 +15,7 @@ from widelane.ledger import AttemptState
 from widelane.ledger.events import AttemptAccepted, AttemptFailed, BackendSelected
 from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.store import read_finished
+from widelane.transport import UnreachedError
 
 _FIRST_REPORT_SECONDS = 900
 """How long a machine may run before its host has counted its devices; drivers load in the first minutes."""
@@ -67,6 +68,10 @@ class Creation:
             if not self._sent:
                 return _no_credentials(error)
             self._case.trouble(error, self._lane)
+        except UnreachedError as error:
+            if not self._sent:
+                return _unreached(error)
+            self._case.trouble(error, self._lane)
         except Passing as error:
             self._case.trouble(error, self._lane)
         self._sent = True
@@ -111,8 +116,16 @@ class Creation:
 
     def _accepted(self, pending: Pending) -> None:
         attempt = self._attempt
-        if (attempt.operation or "", attempt.queued) != (pending.operation, pending.queued):
-            self._case.record(AttemptAccepted(attempt_id=self._id, operation=pending.operation, queued=pending.queued))
+        if (attempt.operation or "", attempt.queued, attempt.hint) != (
+            pending.operation,
+            pending.queued,
+            pending.hint,
+        ):
+            self._case.record(
+                AttemptAccepted(
+                    attempt_id=self._id, operation=pending.operation, queued=pending.queued, hint=pending.hint
+                )
+            )
 
     def _selected(self, machine: Machine) -> None:
         rung = self._attempt.rung
@@ -189,9 +202,18 @@ def _no_credentials(error: LaneAuthError) -> Failure:
     )
 
 
+def _unreached(error: UnreachedError) -> Failure:
+    """Nothing was sent, so there is nothing to look for: the walk tries again for as often as it may."""
+    return Failure(
+        outcome=Outcome.TRANSIENT, scope=Scope.INSTANCE, code=error.code, message=error.message, hint=error.hint
+    )
+
+
 def _expired(attempt: AttemptState) -> Failure:
     if attempt.queued:
         message = f"queued for {attempt.intended.wait_seconds} s without a machine"
+        if attempt.hint:
+            message += f": {attempt.hint}"
         return Failure(outcome=Outcome.QUEUE_EXPIRED, scope=Scope.RUNG, code="queue_expired", message=message)
     return Failure(
         outcome=Outcome.TRANSIENT, scope=Scope.ZONE, code="start_timeout", message="the create was never decided"

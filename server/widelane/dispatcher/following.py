@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from widelane.dispatcher.case import Case, Passing
-from widelane.lanes.protocol import Lane, MachineState
+from widelane.lanes.protocol import Lane, Machine, MachineState
 from widelane.ledger import AttemptState
 from widelane.ledger.events import LeaseFinished, LeaseLost, WidthRealized
 from widelane.models.attempt import Outcome
@@ -44,7 +44,7 @@ def _look(case: Case, lane: Lane, attempt: AttemptState) -> bool:
     if _finished(case, attempt):
         return True
     if machine is None or machine.state in (MachineState.STOPPING, MachineState.STOPPED):
-        return _gone(case, lane, attempt, absent=machine is None or machine.state is MachineState.STOPPED)
+        return _gone(case, lane, attempt, machine)
     return _unfit(case, lane, attempt)
 
 
@@ -82,10 +82,13 @@ def _finished(case: Case, attempt: AttemptState) -> bool:
     return True
 
 
-def _gone(case: Case, lane: Lane, attempt: AttemptState, *, absent: bool) -> bool:
+def _gone(case: Case, lane: Lane, attempt: AttemptState, machine: Machine | None) -> bool:
     """Say why a machine went away without a last word; a machine that is only stopping is looked at again."""
-    if not absent:
+    if machine is not None and machine.state is MachineState.STOPPING:
         return False
+    if machine is not None and machine.end is not None:
+        _lost(case, attempt, machine.end.outcome, machine.end.code, machine.end.hint or machine.end.message)
+        return True
     if lane.preempted(attempt.intended.name, attempt.intended.zone):
         _lost(case, attempt, Outcome.PREEMPTED, "preempted", "the service took the machine back")
         return True

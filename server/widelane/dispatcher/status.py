@@ -64,6 +64,9 @@ def _reason(phase: PhaseState) -> tuple[str, str]:
         return phase.ended.reason, phase.ended.hint
     if phase.trouble is not None:
         return phase.trouble.code, phase.trouble.hint or phase.trouble.message
+    attempt = phase.open_attempt
+    if attempt is not None and attempt.selected is None and attempt.hint:
+        return "queued", attempt.hint
     return "", ""
 
 

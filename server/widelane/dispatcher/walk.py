@@ -36,6 +36,8 @@ class WalkRules:
     transient_tries: int = 3
     rung_wait_seconds: int = 600
     total_wait_seconds: int = 7200
+    queue_lanes: frozenset[str] = frozenset({"slurm"})
+    """Kinds of lanes in which every request waits for its turn."""
     boot_looped: frozenset[tuple[str, str]] = field(default_factory=frozenset[tuple[str, str]])
     """(machine type, provisioning model) that died before work too often in a row."""
 
@@ -125,7 +127,7 @@ def _skip_reason(walk: WalkState, index: int, rung: Rung, rules: WalkRules) -> t
     denied = next((a for a in walk.attempts if _quota_reaches(a, rung, rules) and _closes(a)), None)
     if denied is not None and denied.failed is not None:
         return "quota", f"{denied.failed.metric} refused a rung that needs no more of it"
-    if rung.provisioning_model is ProvisioningModel.FLEX_START and _wait(walk, rung, rules) < _SHORTEST_WAIT_SECONDS:
+    if _queues(rung, rules) and _wait(walk, rung, rules) < _SHORTEST_WAIT_SECONDS:
         return "wait_budget", f"the walk has waited its {rules.total_wait_seconds} s"
     return None
 
@@ -204,9 +206,13 @@ def _repeats(walk: WalkState, index: int, zone: str) -> int:
     )
 
 
+def _queues(rung: Rung, rules: WalkRules) -> bool:
+    return rung.provisioning_model is ProvisioningModel.FLEX_START or rung.lane.partition(".")[0] in rules.queue_lanes
+
+
 def _wait(walk: WalkState, rung: Rung, rules: WalkRules) -> int:
     """Queue budget of a rung, seconds of the lane's clock: its own, cut by what the walk has left."""
-    if rung.provisioning_model is not ProvisioningModel.FLEX_START:
+    if not _queues(rung, rules):
         return 0
     spent = sum(a.intended.wait_seconds for a in walk.attempts if a.outcome in _QUEUE)
     return max(0, min(rules.rung_wait_seconds, rules.total_wait_seconds - spent))

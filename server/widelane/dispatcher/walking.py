@@ -7,14 +7,19 @@ from datetime import timedelta
 from widelane.dispatcher.assignment import Assignment
 from widelane.dispatcher.case import Case, Passing
 from widelane.dispatcher.walk import CHARGED, End, WalkRules
+from widelane.errors import ConfigError
+from widelane.lanes.protocol import Roomy
 from widelane.ledger import AttemptState, fold
 from widelane.ledger.events import WalkStarted
 from widelane.models.attempt import Outcome
 from widelane.models.dispatch import DispatchState
+from widelane.models.room import LaneRoom
 from widelane.models.verdict import Rung
-from widelane.router import admit, consumption, regions_of
+from widelane.router import admit, consumption, fit_rooms, regions_of
 
 _BOOT_DEATHS = 2
+_TABLED = frozenset({"gcp", "local"})
+"""Lanes whose machines are in tables of ours."""
 _FREE_LANES = frozenset({"local"})
 """Lanes whose walks cost nothing of the day's budget."""
 
@@ -27,7 +32,11 @@ def begin_walk(case: Case, work: Assignment, reason: str) -> End | None:
     over = _over_budget(case, work, ladder)
     if over is not None:
         return over
-    taken_at = None
+    rooms = _rooms(case, ladder)
+    fitted = fit_rooms(ladder, rooms, case.phase.requested.verdict, work.policy)
+    if not fitted:
+        return End(DispatchState.EXHAUSTED, "too_small", _too_small(case, rooms))
+    ladder, taken_at = fitted, None
     if any(rung.lane == "gcp" for rung in ladder):
         try:
             snapshot = case.lane("gcp").quotas(regions_of(ladder))
@@ -38,6 +47,29 @@ def begin_walk(case: Case, work: Assignment, reason: str) -> End | None:
             ladder = admit(ladder, snapshot, work.bench, pending=_pending(case))
     case.record(WalkStarted(number=len(case.phase.walks) + 1, ladder=ladder, quota_taken_at=taken_at, reason=reason))
     return None
+
+
+def _rooms(case: Case, ladder: tuple[Rung, ...]) -> dict[str, LaneRoom]:
+    """What the machines of those lanes hold that can say so now; a lane that doesn't answer stays unknown."""
+    rooms: dict[str, LaneRoom] = {}
+    for name in dict.fromkeys(rung.lane for rung in ladder if rung.lane not in _TABLED):
+        try:
+            lane = case.lane(name)
+            if isinstance(lane, Roomy):
+                rooms[name] = lane.room()
+        except (*Passing, ConfigError):
+            continue  # whether it can be used shows when its turn comes
+    return rooms
+
+
+def _too_small(case: Case, rooms: dict[str, LaneRoom]) -> str:
+    held = ", ".join(
+        f"{name} holds {'any number of' if room.gpus is None else room.gpus} GPUs"
+        + ("" if room.seconds is None else f" for {room.seconds / 3600:g} h")
+        for name, room in rooms.items()
+    )
+    least = max(1, case.phase.requested.min_width)
+    return f"{held}; the work needs at least {least} GPUs, for as long as it takes at that width"
 
 
 def rules_of(case: Case, work: Assignment) -> WalkRules:

@@ -21,6 +21,7 @@ from widelane.ledger import AttemptState, WalkState
 from widelane.ledger.events import AttemptIntended, PhaseEnded, PhaseStarted, RungSkipped
 from widelane.models.attempt import Outcome
 from widelane.models.dispatch import DispatchState
+from widelane.router import wall_seconds
 
 _START_SECONDS = 1800
 """Time within which a create that isn't queued must be decided."""
@@ -130,6 +131,7 @@ class Worker:
                 spec_key=key,
                 image=self._work.phase.image,
                 disk_gib=self._work.disk_gib(),
+                least_seconds=wall_seconds(case.phase.requested.verdict, rung.width),
             )
         )
         self._carry_on(case.phase.attempts[-1], fresh=True)

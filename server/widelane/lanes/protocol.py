@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from widelane.models.attempt import Failure
 from widelane.models.clock import Clock
 from widelane.models.quota import QuotaSnapshot
+from widelane.models.room import LaneRoom
 from widelane.models.verdict import Rung
 
 
@@ -44,6 +45,8 @@ class Launch:
     runner_sha256: str
     image: str | None = None
     disk_gib: int | None = None
+    least_seconds: int = 0
+    """Wall clock that the work is expected to take; a lane that can't run it for so long refuses. 0: unknown."""
     labels: dict[str, str] = field(default_factory=dict[str, str])
 
 
@@ -73,6 +76,8 @@ class Machine:
     created_at: str = ""
     progress: str = ""
     """What the host last published through the lane (guest attributes); JSON or ""."""
+    end: Failure | None = None
+    """Why it stopped, where the service tells; None as long as it hasn't, or where it doesn't."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +89,12 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The create was accepted and isn't decided yet. `queued`: a flex-start request waits for stock."""
+    """The create was accepted and isn't decided yet. `queued`: it waits for stock, or for its turn."""
 
     operation: str
     queued: bool
+    hint: str = ""
+    """What it waits for and until about when, in words, where the service tells."""
 
 
 Progress = Granted | Pending | Failure
@@ -144,4 +151,17 @@ class Lane(Protocol):
 
     def quotas(self, regions: tuple[str, ...]) -> QuotaSnapshot:
         """One read of each region and one of the project."""
+        ...
+
+
+@runtime_checkable
+class Roomy(Protocol):
+    """A lane whose machines are in no table: it can say itself how large they are."""
+
+    def room(self) -> LaneRoom:
+        """What its largest machine holds now.
+
+        Raises:
+            LaneAuthError, LaneUnknownError: it can't be asked.
+        """
         ...

@@ -12,6 +12,9 @@ from widelane.lanes.clock import RemoteClock, SystemClock
 from widelane.lanes.protocol import Lane
 from widelane.models.clock import Clock
 
+HERE = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Names under which a login host is this machine."""
+
 
 def open_lane(name: str, settings: Settings, env: Mapping[str, str] | None = None) -> Lane:
     """The lane of that name, not connected yet. Safe to keep for as long as the settings hold.
@@ -21,11 +24,15 @@ def open_lane(name: str, settings: Settings, env: Mapping[str, str] | None = Non
     Raises:
         ConfigError: no such lane, or its section is missing.
     """
+    kind, _, place = name.partition(".")
+    own = os.environ if env is None else env
+    if kind == "slurm":
+        return _slurm(settings, place)
     make = _LANES.get(name)
     if make is None:
-        known = ", ".join(sorted(_LANES))
+        known = ", ".join([*sorted(_LANES), *(lane for lane in settings.lanes if lane.startswith("slurm."))])
         raise ConfigError(f"no lane named {name!r} can be opened", hint=f"lanes that can: {known}")
-    return make(settings, os.environ if env is None else env)
+    return make(settings, own)
 
 
 def _gcp(settings: Settings, env: Mapping[str, str]) -> Lane:
@@ -43,6 +50,23 @@ def _local(settings: Settings, env: Mapping[str, str]) -> Lane:
     from widelane.lanes.local.lane import LocalLane  # noqa: PLC0415 - lanes that aren't used aren't loaded
 
     return LocalLane(settings.home, SystemClock(), env)
+
+
+def _slurm(settings: Settings, place: str) -> Lane:
+    """`slurm.NAME`, or `slurm` alone where there is only one."""
+    from widelane.lanes.slurm.lane import SlurmLane  # noqa: PLC0415 - lanes that aren't used aren't loaded
+    from widelane.transport import HereLine, Host, SshLine  # noqa: PLC0415 - as above
+
+    only = next(iter(settings.slurm)) if len(settings.slurm) == 1 else ""
+    cluster = settings.slurm.get(place or only)
+    if cluster is None:
+        known = ", ".join(f"slurm.{name}" for name in settings.slurm)
+        hint = f"configured clusters: {known}" if known else "write a section [lanes.slurm.NAME] with `host`"
+        raise ConfigError(f"no cluster named {place!r}" if place else "no one cluster is meant", hint=hint)
+    name = f"slurm.{place or only}"
+    near = cluster.host in HERE
+    line = HereLine() if near else SshLine(name, cluster.host, settings.home)
+    return SlurmLane(name, cluster, Host(name, line), SystemClock(), near=near)
 
 
 def _zones(regions: tuple[str, ...]) -> tuple[str, ...]:

@@ -120,6 +120,7 @@ class AttemptIntended(Frozen):
     spec_key: str
     image: str | None = None
     disk_gib: int | None = None
+    least_seconds: int = 0
 
 
 class AttemptAccepted(Frozen):
@@ -129,6 +130,7 @@ class AttemptAccepted(Frozen):
     attempt_id: str
     operation: str
     queued: bool
+    hint: str = ""
 
 
 class AttemptFailed(Frozen):

@@ -23,6 +23,8 @@ class AttemptState:
     ended_at: str | None = None
     operation: str | None = None
     queued: bool = False
+    hint: str = ""
+    """What a queued create waits for."""
     failed: ev.AttemptFailed | None = None
     selected: ev.BackendSelected | None = None
     realized: ev.WidthRealized | None = None
@@ -181,6 +183,7 @@ def _accepted(state: RunState, record: Recorded, event: ev.AttemptAccepted) -> N
     attempt = _last(state, record)
     attempt.operation = event.operation
     attempt.queued = event.queued
+    attempt.hint = event.hint
 
 
 def _failed(state: RunState, record: Recorded, event: ev.AttemptFailed) -> None:

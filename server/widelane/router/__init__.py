@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from widelane.router.admission import admit, consumption, region_of, regions_of
 from widelane.router.bench import Bench
-from widelane.router.fence import fence_seconds
+from widelane.router.fence import fence_seconds, wall_seconds
 from widelane.router.judge import judge, plan_digest
 from widelane.router.quota_report import quota_report
+from widelane.router.rooms import fit_rooms
 from widelane.router.units import Unit, UnitList, UnitSalt, dispatch_key, make_units, static_shards
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "consumption",
     "dispatch_key",
     "fence_seconds",
+    "fit_rooms",
     "judge",
     "make_units",
     "plan_digest",
@@ -25,4 +27,5 @@ __all__ = [
     "region_of",
     "regions_of",
     "static_shards",
+    "wall_seconds",
 ]

@@ -15,9 +15,7 @@ from widelane.models.attempt import Failure, Outcome, Scope
 _MESSAGE_LIMIT = 500
 FORGOTTEN = "Invalid job id specified"
 
-WAITING = frozenset(
-    {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT", "CONFIGURING"}
-)
+WAITING = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
 ENDED = frozenset(
     {
         "BOOT_FAIL",
@@ -79,6 +77,14 @@ _QUOTA = (Outcome.QUOTA, Scope.RUNG)
 
 _LOST = Ruling(*_TRANSIENT, "NO_ANSWER", known=False)
 """The controller may have taken the job: it is looked for by name before it is sent again."""
+
+FORGOTTEN_JOB = Failure(
+    outcome=Outcome.TRANSIENT,
+    scope=Scope.INSTANCE,
+    code="FORGOTTEN",
+    message="the controller has forgotten the job, and there is no accounting to ask",
+)
+"""A job that worked, and of which nobody knows how it ended."""
 
 _TEXTS: tuple[tuple[str, Ruling], ...] = (
     ("Socket timed out", _LOST),
