@@ -1,4 +1,4 @@
-"""Makes the one text that a machine is given as its bootstrap."""
+"""Makes the two texts that a machine is started with: what all lanes share, then what is the lane's own."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ def bootstrap_of(package: str) -> str:
     shared = (resources.files("widelane.lanes") / "hostside.py").read_text(encoding="utf-8")
     own = (resources.files(package) / "bootstrap.py").read_text(encoding="utf-8")
     return compose(shared, own)
+
+
+@cache
+def script_of(package: str, name: str) -> str:
+    """A lane's start-up script with the part that all of them share."""
+    shared = (resources.files("widelane.lanes") / "hostside.sh").read_text(encoding="utf-8")
+    return shared + (resources.files(package) / name).read_text(encoding="utf-8")
 
 
 def compose(shared: str, own: str) -> str:

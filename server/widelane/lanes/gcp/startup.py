@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
-from widelane.lanes.shipping import bootstrap_of
+from widelane.lanes.shipping import bootstrap_of, script_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +19,7 @@ class Startup:
 @cache
 def startup() -> Startup:
     """Both programs."""
-    folder = resources.files("widelane.lanes.gcp")
     return Startup(
-        script=(folder / "startup.sh").read_text(encoding="utf-8"),
+        script=script_of("widelane.lanes.gcp", "startup.sh"),
         bootstrap=bootstrap_of("widelane.lanes.gcp"),
     )
