@@ -145,6 +145,9 @@ SECTIONS: tuple[Section, ...] = (
         {
             "host": Key(Wants.TEXT, '"box.example.org"', "The machine, as `ssh` knows it.", required=True),
             "gpus": Key(Wants.COUNT, "8", "GPUs it has.", required=True),
+            "workdir": Key(Wants.TEXT, '"/data/widelane"', "Folder for work there.", "~/.widelane"),
+            "python": Key(Wants.TEXT, '"/opt/conda/bin/python3"', "A Python there, 3.9 or newer.", "python3"),
+            "ssh_config": Key(Wants.TEXT, '"~/.ssh/config"', "File for `ssh` to read instead.", "the user's"),
         },
         named=True,
     ),

@@ -50,10 +50,14 @@ class SlurmSettings(Frozen):
 
 
 class SshSettings(Frozen):
-    """One `[lanes.ssh.NAME]`."""
+    """One `[lanes.ssh.NAME]`. `workdir` and `python` are the host's; empty texts leave the choice to the lane."""
 
     host: str
     gpus: int
+    workdir: str = ""
+    python: str = ""
+    ssh_config: str = ""
+    """A file of this machine for ssh's `-F`."""
 
 
 class RunpodSettings(Frozen):

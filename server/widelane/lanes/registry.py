@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from widelane.config import GcpSettings, Settings
 from widelane.errors import ConfigError
@@ -28,9 +29,11 @@ def open_lane(name: str, settings: Settings, env: Mapping[str, str] | None = Non
     own = os.environ if env is None else env
     if kind == "slurm":
         return _slurm(settings, place)
+    if kind == "ssh":
+        return _ssh(settings, place)
     make = _LANES.get(name)
     if make is None:
-        known = ", ".join([*sorted(_LANES), *(lane for lane in settings.lanes if lane.startswith("slurm."))])
+        known = ", ".join([*sorted(_LANES), *(lane for lane in settings.lanes if "." in lane)])
         raise ConfigError(f"no lane named {name!r} can be opened", hint=f"lanes that can: {known}")
     return make(settings, own)
 
@@ -67,6 +70,23 @@ def _slurm(settings: Settings, place: str) -> Lane:
     near = cluster.host in HERE
     line = HereLine() if near else SshLine(name, cluster.host, settings.home)
     return SlurmLane(name, cluster, Host(name, line), SystemClock(), near=near)
+
+
+def _ssh(settings: Settings, place: str) -> Lane:
+    """`ssh.NAME`, or `ssh` alone where there is only one."""
+    from widelane.lanes.ssh.lane import SshLane  # noqa: PLC0415 - lanes that aren't used aren't loaded
+    from widelane.transport import Host, SshLine  # noqa: PLC0415 - as above
+
+    only = next(iter(settings.ssh)) if len(settings.ssh) == 1 else ""
+    box = settings.ssh.get(place or only)
+    if box is None:
+        known = ", ".join(f"ssh.{name}" for name in settings.ssh)
+        hint = f"configured hosts: {known}" if known else "write a section [lanes.ssh.NAME] with `host` and `gpus`"
+        raise ConfigError(f"no host named {place!r}" if place else "no one host is meant", hint=hint)
+    name = f"ssh.{place or only}"
+    config = Path(box.ssh_config).expanduser() if box.ssh_config else None
+    line = SshLine(name, box.host, settings.home, config=config, python=box.python or "python3")
+    return SshLane(name, box, Host(name, line), SystemClock(), settings.home)
 
 
 def _zones(regions: tuple[str, ...]) -> tuple[str, ...]:

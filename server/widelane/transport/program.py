@@ -31,7 +31,7 @@ class Program:
         return [[name, source_of(name)] for name in self.modules]
 
 
-BASICS = Program(("widelane.transport.remote.basics",))
+BASICS = Program(("widelane.transport.remote.places", "widelane.transport.remote.basics"))
 
 
 @cache

@@ -7,10 +7,10 @@ import os
 import secrets
 import signal
 import subprocess
-from pathlib import Path
 from typing import Any
 
 from widelane.transport.remote.frame import Call
+from widelane.transport.remote.places import place
 
 
 def run(call: Call) -> dict[str, Any]:
@@ -86,11 +86,6 @@ def greet(call: Call) -> dict[str, Any]:
         "home": str(place("~")),
         "host": os.uname().nodename,
     }
-
-
-def place(path: str) -> Path:
-    """A path on this host: absolute, from `~`, or else relative to the home folder."""
-    return Path("~").expanduser() / Path(path).expanduser()
 
 
 def _text(data: bytes) -> str:

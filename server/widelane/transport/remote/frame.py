@@ -46,8 +46,10 @@ class Target(Protocol):
 class Call:
     """One call as a program sees it: what is asked, files that came with it, files to answer with."""
 
-    def __init__(self, request: dict[str, Any], source: Source) -> None:
+    def __init__(self, request: dict[str, Any], source: Source, sources: dict[str, str]) -> None:
         self.request = request
+        self.sources = sources
+        """Texts of the modules that came with the call, and of this one."""
         self.answers: list[Path | bytes] = []
         self._source = source
 
@@ -148,7 +150,7 @@ def serve() -> int:
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what anything here prints is no part of the answer
     head = json.loads(packet(source))
-    call = Call(head["request"], source)
+    call = Call(head["request"], source, dict(head["modules"]))
     try:
         install(head["modules"])
         value = {"value": getattr(sys.modules[head["module"]], head["entry"])(call)}

@@ -1,0 +1,1 @@
+"""A host with GPUs that is reached by ssh, as a lane."""

@@ -1,0 +1,1 @@
+"""What the lane does on the host itself: stdlib only, Python 3.9+."""
