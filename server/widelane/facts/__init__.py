@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from widelane.facts.answers import lane_errors
 from widelane.facts.catalog import Catalog, catalog, gce_errors, load_catalog
 from widelane.facts.intents import load_intents
 from widelane.facts.policy import Policy, RungRule, load_policy, policy_settings
@@ -14,6 +15,7 @@ __all__ = [
     "Setting",
     "catalog",
     "gce_errors",
+    "lane_errors",
     "load_catalog",
     "load_intents",
     "load_policy",
