@@ -51,6 +51,61 @@ def test_a_missing_or_hanging_nvidia_smi_counts_as_no_card(tmp_path: Path) -> No
     assert count({"PATH": str(tmp_path)}).trouble
 
 
+LISTED = "0, GPU-aa, A, 100\n1, GPU-bb, A, 100\n2, GPU-cc, A, 100\n3, GPU-dd, A, 100\n"
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> str:
+    """A PATH on which nvidia-smi lists four cards, whatever the environment says."""
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\ncat <<'EOF'\n{LISTED}EOF\n")
+    tool.chmod(0o755)
+    return f"{tmp_path}:{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize(
+    ("visible", "handles"),
+    [
+        ("2,3", ["GPU-cc", "GPU-dd"]),
+        ("3,2", ["GPU-dd", "GPU-cc"]),
+        ("GPU-bb", ["GPU-bb"]),
+        ("GPU-b", ["GPU-bb"]),
+        ("1,-1,2", ["GPU-bb"]),
+        ("MIG-1234", ["MIG-1234"]),
+    ],
+)
+def test_of_the_cards_of_a_host_only_those_given_count(driver: str, visible: str, handles: list[str]) -> None:
+    census = count({"PATH": driver, "CUDA_VISIBLE_DEVICES": visible})
+    assert [gpu.handle for gpu in census.gpus] == handles
+
+
+def test_with_nothing_said_every_card_of_the_host_counts(driver: str) -> None:
+    assert len(count({"PATH": driver}).gpus) == 4
+
+
+@pytest.mark.parametrize("visible", ["", "-1", "NoDevFiles", "7"])
+def test_none_given_is_none_with_the_reason(driver: str, visible: str) -> None:
+    census = count({"PATH": driver, "CUDA_VISIBLE_DEVICES": visible})
+    assert census.gpus == ()
+    assert census.trouble
+
+
+@pytest.mark.parametrize(
+    ("environ", "handles"),
+    [
+        ({"CUDA_VISIBLE_DEVICES": "4,5"}, ["4", "5"]),
+        ({"SLURM_JOB_GPUS": "2,3"}, ["2", "3"]),
+        ({"SLURM_GPUS_ON_NODE": "3"}, ["0", "1", "2"]),
+        ({"CUDA_VISIBLE_DEVICES": "0", "SLURM_JOB_GPUS": "6"}, ["0"]),
+        ({"SLURM_GPUS_ON_NODE": "gpu:a100:3"}, []),
+    ],
+)
+def test_without_nvidia_smi_the_scheduler_s_word_counts(
+    tmp_path: Path, environ: dict[str, str], handles: list[str]
+) -> None:
+    assert [gpu.handle for gpu in count({"PATH": str(tmp_path), **environ}).gpus] == handles
+
+
 def test_slots_give_the_lowest_free_gpus_and_count_what_was_done() -> None:
     slots = Slots(("GPU-a", "GPU-b", "GPU-c"))
     slots.take((0, 1), "7")
