@@ -48,7 +48,7 @@ def test_every_finding_has_its_section_and_says_whether_it_can_be_accepted():
 
 def test_every_threshold_named_with_the_findings_is_a_key_of_the_policy():
     named = set(re.findall(r"`(\w+_(?:share|minutes|hours|seconds|ratio|fill|efficiency|cap))`", _text("findings.md")))
-    of_a_plan = {"unit_minutes", "time_limit_hours", "gpu_hours"}
+    of_a_plan = {"unit_minutes", "time_limit_hours", "gpu_hours", "checkpoint_minutes", "reload_minutes"}
     assert named - of_a_plan <= set(policy_settings())
 
 

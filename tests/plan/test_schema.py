@@ -54,6 +54,8 @@ def test_the_example_of_each_key_of_a_phase_is_read_and_valid(name: str, key: Ke
     _validator().validate(document)
     if name == "after":
         text += "- name: generate\n"
+    if name == "reload_minutes":
+        text += "  axes: {model: 2}\n"
     if name == "hold":
         text = text.replace("- name: a", "- name: b\n- name: a")
     plan.parse(text)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.benches import axes, codes, errors, finding, judged, phase, single
-from widelane.models.plan import Arm, Phase
+from tests.fakes.benches import axes, codes, errors, finding, judged, make_bench, phase, single
+from widelane.models.plan import Arm, Phase, Pin
 from widelane.router.commands import read_command
 from widelane.router.placeholders import fill, names_in
 
@@ -218,3 +218,74 @@ def test_a_shell_that_is_called_by_name_may_have_them(command: Any) -> None:
 def test_a_cpu_phase_may_start_what_it_likes() -> None:
     one = Phase(name="serve", gpus=0, command="torchrun --nproc_per_node 4 x.py", wall_minutes=5)
     assert codes(judged(one)) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "nodes"),
+    [
+        ("torchrun --nnodes 2 --nproc_per_node 4 x.py", 2),
+        ("torchrun --nnodes=1:4 --nproc_per_node 4 x.py", 1),
+        ("accelerate launch --num_machines 2 --num_processes 8 x.py", 2),
+        ("deepspeed --num_nodes 3 --num_gpus 4 x.py", 3),
+        ("torchrun --nproc_per_node 4 x.py --nnodes 2", 1),
+    ],
+)
+def test_a_count_of_machines_is_read(command: str, nodes: int) -> None:
+    assert read_command(command).nodes == nodes
+
+
+def test_work_over_several_machines_waits_for_ever_on_one() -> None:
+    one = single(command="torchrun --nnodes 2 --nproc_per_node 4 x.py", width=4)
+    assert finding(judged(one), "bad_group").numbers["machines"] == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "variables"),
+    [
+        (("bash", "-c", "python x.py $DATA ${OUT}/x"), {"DATA", "OUT"}),
+        (("bash", "-c", "python x.py ${DATA:-/data} ${OUT:=o} ${A-} ${B:?no B}"), set()),
+        (("bash", "-c", "DATA=/d; python x.py $DATA"), set()),
+        (("bash", "-c", "export DATA=/d && python x.py $DATA"), set()),
+        (("bash", "-c", "for s in 1 2; do python x.py $s; done"), set()),
+        (("bash", "-c", "while read -r a; do echo $a; done"), set()),
+        (("bash", "-c", "awk '{print $NF}' f; echo \\$X; echo $1 $? $$ $@"), set()),
+        (("bash", "-c", "echo \"$DATA\" '$NOT'"), {"DATA"}),
+        ("bash -c 'python x.py $DATA'", {"DATA"}),
+        ("env DATA=1 bash -c 'python x.py $DATA'", set()),
+        ("python x.py --tmp $SLURM_TMPDIR", {"SLURM_TMPDIR"}),
+        ("python x.py --re '^x$END'", set()),
+        (("python", "x.py", "$DATA"), set()),
+        (("bash", "-c", "echo ${#DATA} ${!DATA}"), set()),
+    ],
+)
+def test_variables_that_a_command_takes_from_outside_are_read(command: Any, variables: set[str]) -> None:
+    assert read_command(command).variables == variables
+
+
+def test_a_variable_that_some_lane_does_not_set_is_named_with_the_lanes() -> None:
+    one = single(command=("bash", "-c", "python x.py $SLURM_TMPDIR $HOME $WIDELANE_WIDTH"))
+    lanes = make_bench(lanes=("gcp", "slurm.fir", "runpod"))
+    found = finding(judged(one, lanes), "command_lane_env")
+    assert (found.numbers["variable"], found.numbers["lanes"]) == ("SLURM_TMPDIR", "gcp, runpod")
+    assert "${SLURM_TMPDIR:-value}" in found.fix
+    assert errors(judged(one, make_bench(lanes=("slurm.fir",)))) == []
+    pinned = one.model_copy(update={"pin": Pin(lane="slurm", reason="its scratch")})
+    assert errors(judged(pinned, lanes)) == []
+
+
+@pytest.mark.parametrize(
+    "fields", [{"env": (("DATA", "/d"),)}, {"secrets": ("DATA",)}, {"command": ("bash", "-c", "echo ${DATA:-x}")}]
+)
+def test_a_variable_that_the_plan_sets_is_set_everywhere(fields: dict[str, Any]) -> None:
+    given: dict[str, Any] = {"command": ("bash", "-c", "echo $DATA")}
+    assert errors(judged(single(**{**given, **fields}))) == []
+    assert errors(judged(single(**given))) == ["command_lane_env"]
+
+
+def test_setup_and_merge_and_cpu_work_are_read_too() -> None:
+    assert errors(judged(phase(width=8, setup=("bash", "-c", "pip install $X")))) == ["command_lane_env"]
+    assert errors(judged(phase(width=8, merge=("bash", "-c", "merge $X")))) == ["command_lane_env"]
+    local = Phase(name="judge", gpus=0, command=("bash", "-c", "judge $X"), wall_minutes=5)
+    assert finding(judged(local), "command_lane_env").numbers["lanes"] == "local"
+    cpu = Phase(name="fit", intent="cpu-mid", command=("bash", "-c", "fit $X"), wall_minutes=5)
+    assert finding(judged(cpu), "command_lane_env").numbers["lanes"] == "gcp"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.benches import AMPLE, PROJECT, judged, make_bench, parsed, phase, quotas, single
+from tests.fakes.benches import AMPLE, PROJECT, axes, errors, finding, judged, make_bench, parsed, phase, quotas, single
 from widelane.errors import InputError
 from widelane.models.plan import Phase
 from widelane.models.quota import QuotaSnapshot
@@ -264,3 +264,38 @@ def test_a_question_that_names_no_rung_is_refused(fields: dict[str, Any], code: 
         quota_report(make_bench(), **fields)
     assert caught.value.code == code
     assert caught.value.hint
+
+
+def test_a_width_that_quota_denies_is_revised_to_the_largest_that_fits() -> None:
+    bench = make_bench(quotas=_snapshot(A2_CPUS=(48.0, 0.0), PREEMPTIBLE_NVIDIA_H100_GPUS=(8.0, 8.0)))
+    verdict = judged(phase(width=8), bench)
+    found = finding(verdict, "quota_denies")
+    assert (errors(verdict), verdict.recommended_width) == (["quota_denies"], 4)
+    assert (found.numbers["largest"], found.numbers["metric"], found.numbers["needed"]) == (4, "A2_CPUS", 96)
+    assert found.fix.startswith("Ask for `width: 4`; or ask for more A2_CPUS in us-central1")
+    assert errors(judged(phase(width=4), bench)) == []
+    least = finding(judged(phase(width=8, min_width=8), bench), "quota_denies")
+    assert "`width: 4` and `min_width: 4`" in least.fix
+
+
+def test_quota_that_denies_everything_leaves_only_more_quota_or_another_lane() -> None:
+    nothing = quotas({"GPUS_ALL_REGIONS": (0.0, 0.0)}, us_central1=AMPLE)
+    found = finding(judged(phase(width=8), make_bench(quotas=nothing)), "quota_denies")
+    assert (found.numbers["largest"], found.fix) == (0, "Ask for more GPUS_ALL_REGIONS, or configure another lane.")
+    assert errors(judged(phase(width=8), make_bench(quotas=nothing, lanes=("gcp", "slurm")))) == []
+
+
+def test_a_narrow_width_that_quota_denies_may_have_a_wider_one_that_it_admits() -> None:
+    only_h100 = _snapshot(A2_CPUS=(0.0, 0.0))
+    four = phase(axes=axes(x=4), command="run {x}", outputs=(), gpu_hours=4.0)
+    bench = make_bench(quotas=only_h100)
+    denied = judged(four.model_copy(update={"width": 4}), bench)
+    assert finding(denied, "quota_denies").numbers["largest"] == 8
+    assert denied.recommended_width == 8
+    # Narrower would be as fast, but quota denies it: wide is right here.
+    assert errors(judged(four.model_copy(update={"width": 8}), bench)) == []
+
+
+def test_unknown_quota_denies_nothing() -> None:
+    bench = make_bench(quotas=quotas(None, us_central1=None))
+    assert errors(judged(phase(width=8), bench)) == []

@@ -36,6 +36,7 @@ _MACHINE_COLUMNS = (
     "dated",
 )
 _ZONE_COLUMNS = ("machine_types", "region", "zone", "source", "dated")
+_ENV_COLUMNS = ("lane", "variables", "why")
 _PRICE_COLUMNS = ("machine_type", "region", "on_demand", "spot", "source", "dated")
 _MODELS: dict[str, ProvisioningModel | None] = {
     **{model.value: model for model in ProvisioningModel},
@@ -68,6 +69,25 @@ class Catalog:
                 dated=row.text("dated"),
             )
         return prices
+
+    @cached_property
+    def lane_env(self) -> Mapping[str, tuple[str, ...]]:
+        """By kind of lane ("*": every one): the environment variables that it sets, with * for any ending."""
+        found: dict[str, tuple[str, ...]] = {}
+        for row in read_table(self.folder, "lane_env.csv", _ENV_COLUMNS):
+            row.text("why")
+            names = row.words("variables")
+            for name in names:
+                if not name.removesuffix("*").replace("_", "").isalnum():
+                    raise row.fail("variables", f"{name} is no name of a variable")
+            lane = row.text("lane")
+            found[lane] = (*found.get(lane, ()), *names)
+        return found
+
+    def sets(self, lane: str, variable: str) -> bool:
+        """Whether a kind of lane sets an environment variable for a unit."""
+        patterns = (*self.lane_env.get("*", ()), *self.lane_env.get(lane, ()))
+        return any(fnmatchcase(variable, pattern) for pattern in patterns)
 
 
 @cache

@@ -48,6 +48,7 @@ class Policy:
     long_order: tuple[str, ...]
     short_gpu_hours: float
     spot_if_resumable: bool
+    spot_mean_hours: float
     default_gain_minutes: float
     default_gain_share: float
     min_efficiency: float
@@ -56,6 +57,7 @@ class Policy:
     too_wide_ratio: float
     idle_minutes: float
     axis_silence_hours: float
+    chained_hours: float
     ragged_wave_fill: float
     enumerate_cap: int
     run_limit_seconds: int

@@ -117,6 +117,10 @@ class Phase(Frozen):
     setup_minutes: float = 0.0
     tail_minutes: float = 0.0
     checkpoint_minutes: float | None = None
+    checkpoint_write_minutes: float | None = None
+    """What writing one checkpoint takes."""
+    reload_minutes: tuple[tuple[str, float], ...] = ()
+    """(axis, minutes): what a shard pays when its next unit has another value of that axis."""
     width: int | None = None
     min_width: int | None = None
     gpus: int | None = None

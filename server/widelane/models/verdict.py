@@ -45,7 +45,15 @@ class FindingCode(StrEnum):
     TOO_MANY_UNITS = "too_many_units"
     COMMAND_AXES = "command_axes"
     COMMAND_SHELL = "command_shell"
+    COMMAND_LANE_ENV = "command_lane_env"
+    CHAINED_INDEPENDENT = "chained_independent"
+    WAVE_BARRIER = "wave_barrier"
+    MIN_WIDTH_MIXED = "min_width_mixed"
+    QUOTA_DENIES = "quota_denies"
     QUOTA_UNKNOWN = "quota_unknown"
+    STATIC_SPLIT = "static_split"
+    RELOAD_ORDER = "reload_order"
+    SPOT_UNITS_LONG = "spot_units_long"
 
 
 NEVER_ACCEPTED = frozenset(
@@ -85,6 +93,32 @@ class WidthRow(Frozen):
     stranded_gpus: int
     shards: int
     waves: int
+    binding: str = ""
+    """What keeps this width from being faster: work, waves, longest_unit, setup, reload, tail, waiver or command."""
+    bound_hours: float = 0.0
+    """No order of the units is faster than this."""
+    fill: float = 1.0
+    """Units over places in all waves, 0..1."""
+    saves_minutes: float = 0.0
+    """Over the next narrower row."""
+    static_hours: float | None = None
+    """With the units dealt out before, instead of pulled; None when there is nothing to deal."""
+    spot_hours: float | None = None
+    """Expected on a spot machine, with what preemptions repeat; None when it would hardly end."""
+
+
+class Economics(Frozen):
+    """What holds of a phase at every width. Hours of wall clock."""
+
+    work_hours: float
+    """All units one after the other, on one group."""
+    longest_unit_hours: float
+    speedup_cap: float | None
+    """Most that any width can be faster than one group; None without set-up and tail."""
+    saturation_width: int | None
+    """Wider than this, no unit is left, or a GPU spends more time in set-up and tail than at work; None as above."""
+    checkpoint_minutes: float | None = None
+    """The interval that loses least on spot, for checkpoints of `checkpoint_write_minutes`."""
 
 
 class Rung(Frozen):
@@ -125,6 +159,7 @@ class PhaseVerdict(Frozen):
     length_reason: str
     findings: tuple[Finding, ...]
     ladder: tuple[Rung, ...]
+    economics: Economics | None = None
 
 
 class PlanVerdict(Frozen):

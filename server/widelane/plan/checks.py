@@ -99,6 +99,25 @@ def order_has_no_axes(fields: Fields, at: Reading, path: Pointer) -> None:
         at.report_at((*path, "narrow_because"), "contradiction", message, fix)
 
 
+def reloads_name_axes(fields: Fields, at: Reading, path: Pointer) -> None:
+    """`reload_minutes` names axes of its own phase."""
+    reloads: tuple[tuple[str, float], ...] = fields.get("reload_minutes", ())
+    if reloads and at.has(path, "arms"):
+        message = "`reload_minutes` is of a phase with its own axes, not of arms."
+        at.report_at((*path, "reload_minutes"), "contradiction", message, "Make each arm that reloads a phase.")
+        return
+    axes: tuple[Axis, ...] | None = fields.get("axes")
+    names = [axis.name for axis in axes or ()]
+    # Axes that could not be read may have the name.
+    unread = axes is None and at.has(path, "axes")
+    for name, _ in () if unread else reloads:
+        if name not in names:
+            guess = nearest(name, names)
+            fix = f"Did you mean `{guess}`?" if guess else "Name one of the phase's `axes`, or remove it."
+            message = f"`reload_minutes` names `{name}`, which is no axis."
+            at.report_at((*path, "reload_minutes", name), "unknown_axis", message, fix)
+
+
 def arms_are_named_once(fields: Fields, at: Reading, path: Pointer) -> None:
     """Arms of a phase have different names."""
     _named_once(fields.get("arms", ()), at, "arms")

@@ -11,7 +11,7 @@ from widelane.plan.drafts import Draft, as_model, build_plan
 from widelane.plan.kinds import LARGEST, Boolean, Choice, Exactly, Number, Text
 from widelane.plan.names import AcceptableCode, SecretNames
 from widelane.plan.records import Key, ListOf, Record
-from widelane.plan.values import ENVIRONMENT, Axes, RelativePath, SourceForm, UnitMinutes
+from widelane.plan.values import ENVIRONMENT, RELOADS, Axes, RelativePath, SourceForm, UnitMinutes
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 _name = Text("a name of letters, digits, `.`, `_` and `-`, at most 63", "generate", _NAME)
@@ -184,7 +184,13 @@ PHASE = Record(
         "wall_minutes": Key(_some_minutes, "Wall clock of a phase without GPU.", words=("wall", "duration")),
         "setup_minutes": Key(_minutes, "Loading image and model, per shard. Default 0."),
         "tail_minutes": Key(_minutes, "Serial work at the end, such as the merge. Default 0."),
+        "reload_minutes": Key(
+            RELOADS,
+            "By axis: what a GPU pays when its next unit has another value of it. `setup_minutes` has the first.",
+            words=("reload",),
+        ),
         "checkpoint_minutes": Key(_some_minutes, "Time between checkpoints within a unit."),
+        "checkpoint_write_minutes": Key(_some_minutes, "What writing one checkpoint takes."),
         "width": Key(
             _width,
             "GPUs asked for. Left out: the recommended width.",
@@ -253,6 +259,7 @@ PHASE = Record(
         checks.narrowest_is_not_wider,
         checks.order_has_no_axes,
         checks.arms_are_named_once,
+        checks.reloads_name_axes,
     ),
 )
 

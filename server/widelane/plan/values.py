@@ -162,6 +162,9 @@ ENVIRONMENT = MapOf(
 )
 
 
+RELOADS = MapOf(Number("minutes greater than 0", "8"), "a mapping from axis to minutes", "{model: 8}", _refuse_axis)
+
+
 @dataclass(frozen=True, slots=True)
 class RelativePath:
     """A path under the unit's folder."""

@@ -38,15 +38,19 @@ class Choice:
         return min(better, key=lambda cell: (round(cell.hours, 9), cell.width), default=None)
 
     def narrower(self, width: int) -> Cell | None:
-        """The cell that makes `width` too wide: the narrowest that is nearly as fast and not itself too narrow."""
+        """The cell that makes `width` too wide: the narrowest that is nearly as fast and not itself too narrow.
+
+        A width that quota denies is no way out for one that it admits.
+        """
         now = self.cells.get(width)
         if now is None:
             return None
+        able = self.admitted if width in self.admitted else self.feasible
         limit = now.hours * self.policy.too_wide_ratio + _SLACK
         return next(
             (
                 cell
-                for cell in self._known(self.feasible)
+                for cell in self._known(able)
                 if self.least <= cell.width < width and cell.hours <= limit and self.wider(cell.width) is None
             ),
             None,
@@ -75,10 +79,12 @@ class Choice:
                 if not self.doubling_pays(width, wider):
                     break
                 width = wider
-        if width not in self.admitted:
-            below = [w for w in self.admitted if self.start <= w < width]
-            width = max(below) if below else min((w for w in self.admitted if w > width), default=width)
-        return self.settle(width)
+        return self.settle(width if width in self.admitted else self.granted(width))
+
+    def granted(self, width: int) -> int:
+        """The next width that quota admits: narrower if there is one, else wider, else the width itself."""
+        below = [w for w in self.admitted if w < width]
+        return max(below) if below else min(self.admitted, default=width)
 
     def doubling_pays(self, width: int, wider: int) -> bool:
         """Whether going one step wider saves enough and stays efficient."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from widelane.models.nearest import nearest
 from widelane.models.verdict import Finding, FindingCode
 from widelane.router.commands import DEVICES, CommandFacts, read_command
-from widelane.router.phase_case import PhaseCase
+from widelane.router.phase_case import PhaseCase, reachable
 from widelane.router.placeholders import GPUS, SHARD, SHARDS, names_in
 from widelane.router.work import Mode, Part
 
@@ -23,6 +23,9 @@ def command_findings(case: PhaseCase) -> Iterator[Finding]:
         yield from _axes(case, part)
         yield from _outputs(case, part)
         yield from _group(case, part)
+        yield from _machines(case, part)
+        yield from _barrier(case, part)
+    yield from _lane_env(case)
     for key, command, known in (("setup", case.phase.setup, ()), ("merge", case.phase.merge, (SHARDS,))):
         if command is not None:
             facts = read_command(command)
@@ -149,6 +152,61 @@ def _group(case: PhaseCase, part: Part) -> Iterator[Finding]:
             count=facts.gpus,
             gpus_per_shard=group,
         )
+
+
+def _machines(case: PhaseCase, part: Part) -> Iterator[Finding]:
+    nodes = part.facts.nodes
+    if nodes > 1 and not case.without_gpu:
+        yield case.error(
+            FindingCode.BAD_GROUP,
+            (*part.where, "command"),
+            f"The command starts {part.facts.launcher} on {nodes} machines, but a phase has one: it would wait"
+            " for the others for ever.",
+            "Take the count of machines out, and ask for a wider one.",
+            machines=nodes,
+        )
+
+
+def _barrier(case: PhaseCase, part: Part) -> Iterator[Finding]:
+    if part.facts.barrier:
+        yield case.error(
+            FindingCode.WAVE_BARRIER,
+            (*part.where, "command"),
+            "A loop in the command starts work in the background and waits for all of it before it starts more.",
+            "Name what the loop runs over in `axes`, and let the command run one unit: each free GPU then takes"
+            " the next.",
+        )
+
+
+def _lane_env(case: PhaseCase) -> Iterator[Finding]:
+    """Variables that some lane which may run the phase doesn't set."""
+    phase = case.phase
+    given = {name for name, _ in phase.env}.union(phase.secrets)
+    commands = [((*part.where, "command"), part.facts) for part in case.work.parts]
+    commands += [
+        ((key,), read_command(command))
+        for key, command in (("setup", phase.setup), ("merge", phase.merge))
+        if command is not None
+    ]
+    for at, facts in commands:
+        for name in sorted(facts.variables - given):
+            yield from _unset(case, at, name, shell=facts.shell)
+
+
+def _unset(case: PhaseCase, at: tuple[str | int, ...], name: str, *, shell: bool) -> Iterator[Finding]:
+    lanes = [lane for lane in reachable(case) if not case.bench.catalog.sets(lane.partition(".")[0], name)]
+    if not lanes:
+        return
+    fix = f"Set {name} in `env`" + (f", or give it a default: ${{{name}:-value}}." if shell else "")
+    fix += "" if shell else ", and let a shell put it in: `bash -c '...'`."
+    yield case.error(
+        FindingCode.COMMAND_LANE_ENV,
+        at,
+        f"The command uses ${name}, which is not set on {', '.join(lanes)}.",
+        fix,
+        variable=name,
+        lanes=", ".join(lanes),
+    )
 
 
 def _too_many(case: PhaseCase) -> Iterator[Finding]:

@@ -10,11 +10,10 @@ from functools import lru_cache
 
 from widelane.models.plan import Command
 from widelane.router.placeholders import GPUS, SHARD, names_in
+from widelane.router.shell_text import script_of, segments_of, variables_of, waits_in_a_loop
 
 DEVICES = "CUDA_VISIBLE_DEVICES"
-_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
 _OPERATORS = re.compile(r"(?:&&|\|\||;;?|\||&|[0-9]?>{1,2}&?[0-9]?|<{1,3}|[0-9]?>&[0-9])")
-_SPLIT_AT = frozenset({"&&", "||", ";", "|", "&"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON = re.compile(r"python[0-9.]*")
 _FIXED_SHARDS = re.compile(r"--?(?:num|n)[-_]?shards|--shards")
@@ -30,6 +29,7 @@ _MODULES = {
     "vllm.entrypoints.api_server": "vllm",
     "vllm.entrypoints.cli.main": "vllm",
 }
+_NO_NAMES: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class CommandFacts:
 
     `gpus` is a count of GPUs that the command fixes, None when it fixes none. `launcher` names the program that spreads
     over GPUs; `elastic` says that it takes every GPU it is given. `devices` is what it sets CUDA_VISIBLE_DEVICES to.
+    `nodes` is a count of machines that it fixes; `variables` are taken from the environment, by a shell if `shell`;
+    `barrier` says that a loop in it waits for all that it started.
     """
 
     names: frozenset[str] = frozenset()
@@ -49,6 +51,10 @@ class CommandFacts:
     operators: tuple[str, ...] = ()
     assignment: str = ""
     devices: str = ""
+    nodes: int = 1
+    variables: frozenset[str] = frozenset()
+    shell: bool = False
+    barrier: bool = False
 
 
 def words_of(command: Command) -> list[str]:
@@ -71,13 +77,15 @@ def read_command(command: Command) -> CommandFacts:
     operators = tuple(w for w in words if _OPERATORS.fullmatch(w)) if isinstance(command, str) else ()
     assignment = words[0] if words and _ASSIGNMENT.match(words[0]) else ""
     program, devices = _program(words)
-    launcher, gpus = "", None
+    script = script_of(program)
+    launcher, gpus, nodes = "", None, 1
     for segment in _segments(program):
         simple, seen = _program(segment)
         devices = seen or devices
         launcher, options = _launcher(simple)
         if launcher:
             gpus = _COUNTERS[launcher](options)
+            nodes = _nodes(options)
             break
     if not launcher and _listed(devices) is not None:
         launcher, gpus = DEVICES, _listed(devices)
@@ -91,28 +99,31 @@ def read_command(command: Command) -> CommandFacts:
         operators=operators,
         assignment=assignment,
         devices=devices,
+        nodes=nodes,
+        variables=_variables(command, words, script),
+        shell=script is not None,
+        barrier=script is not None and waits_in_a_loop(script),
     )
+
+
+def _variables(command: Command, words: Sequence[str], script: str | None) -> frozenset[str]:
+    """Variables that the command takes from outside. A list of words without a shell is taken as it is."""
+    text = script if script is not None else command if isinstance(command, str) else ""
+    if "$" not in text:
+        return _NO_NAMES
+    given = {word.partition("=")[0] for word in words if _ASSIGNMENT.match(word)}
+    return variables_of(text) - given
 
 
 def _segments(program: list[str]) -> list[list[str]]:
     """The simple commands: the program itself, or those in the text that a shell is given with -c."""
-    if not program or program[0].rpartition("/")[2] not in _SHELLS:
+    script = script_of(program)
+    if script is None:
         return [program]
-    flag = next((i for i, w in enumerate(program[1:], 1) if w.startswith("-") and w.endswith("c")), None)
-    if flag is None or flag + 1 >= len(program):
-        return [program]
-    lexer = shlex.shlex(program[flag + 1], posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    segments: list[list[str]] = [[]]
     try:
-        for word in lexer:
-            if word in _SPLIT_AT:
-                segments.append([])
-            else:
-                segments[-1].append(word)
+        return segments_of(script)
     except ValueError:
         return [program]
-    return [segment for segment in segments if segment]
 
 
 def _program(words: Sequence[str]) -> tuple[list[str], str]:
@@ -199,6 +210,12 @@ _COUNTERS: dict[str, Callable[[Sequence[str]], int | None]] = {
     "deepspeed": _deepspeed,
     "vllm": _vllm,
 }
+
+
+def _nodes(words: Sequence[str]) -> int:
+    """Machines that a launcher is to start on; "1:4" is elastic and starts on one."""
+    value = _option(words, "--nnodes", "--num_machines", "--num-machines", "--num_nodes", "--num-nodes")
+    return 1 if value is None else _count(value) or 1
 
 
 def _option(words: Sequence[str], *names: str) -> str | None:

@@ -9,7 +9,7 @@ from math import inf
 
 from widelane.facts import Policy
 from widelane.models.catalog import Intent
-from widelane.models.plan import ParsedPlan
+from widelane.models.plan import ParsedPlan, Phase
 from widelane.models.verdict import (
     Finding,
     FindingCode,
@@ -22,6 +22,7 @@ from widelane.models.verdict import (
     WidthRow,
 )
 from widelane.router.bench import GCP, Bench
+from widelane.router.chains import chain_findings
 from widelane.router.choosing import Choice, binding
 from widelane.router.command_findings import command_findings
 from widelane.router.holding import held_widths
@@ -36,18 +37,26 @@ from widelane.router.ladder import (
     survey,
 )
 from widelane.router.phase_case import GpuSide, PhaseCase
-from widelane.router.plan_findings import declaration_findings, idle_findings, intent_findings
+from widelane.router.plan_findings import (
+    arm_findings,
+    declaration_findings,
+    idle_findings,
+    intent_findings,
+    reload_findings,
+    spot_findings,
+)
 from widelane.router.width_findings import width_findings
-from widelane.router.widths import cell
+from widelane.router.widths import cell, economics, rows
 from widelane.router.work import Mode, Work, measure
 
 
 def judge(parsed: ParsedPlan, bench: Bench) -> PlanVerdict:
     """The verdict on every phase. The same plan on the same bench gives the same verdict."""
     held = held_widths(parsed.plan.phases, lambda index: _case(parsed, bench, index).width)
+    places = _places(parsed.plan.phases)
     phases = tuple(
-        _phase_verdict(_case(parsed, bench, index), held.get(phase.name, 0))
-        for index, phase in enumerate(parsed.plan.phases)
+        _phase_verdict(case, held.get(phase.name, 0), tuple(_chained(case, parsed, places)))
+        for case, phase in ((_case(parsed, bench, index), phase) for index, phase in enumerate(parsed.plan.phases))
     )
     return PlanVerdict(
         verdict=Verdict.REVISE if any(phase.verdict is Verdict.REVISE for phase in phases) else Verdict.PASS,
@@ -55,6 +64,19 @@ def judge(parsed: ParsedPlan, bench: Bench) -> PlanVerdict:
         policy_version=bench.policy.version,
         phases=phases,
     )
+
+
+def _places(phases: tuple[Phase, ...]) -> dict[str, int]:
+    """Where each phase stands, when any waits for another."""
+    if not any(phase.after for phase in phases):
+        return {}
+    return {phase.name: index for index, phase in enumerate(phases)}
+
+
+def _chained(case: PhaseCase, parsed: ParsedPlan, places: dict[str, int]) -> Iterable[Finding]:
+    if not case.phase.after and not case.phase.hold:
+        return ()
+    return chain_findings(case, places, lambda index: _case(parsed, case.bench, index))
 
 
 def plan_digest(parsed: ParsedPlan, policy: Policy) -> str:
@@ -90,7 +112,7 @@ def _gpu_side(case: PhaseCase, intent: Intent) -> GpuSide:
 
 
 def _choice(case: PhaseCase, need: Need, legal: tuple[int, ...], limit: float) -> Choice:
-    bench, work, least = case.bench, case.work, case.phase.min_width or 0
+    bench, work, least = case.bench, case.work, _least(case.phase)
     # Only multiples of the group are asked for; when there is none, bad_group says so.
     widths = tuple([w for w in legal if w >= work.group and w % work.group == 0]) or legal[-1:]
     cells = {width: found for width in widths if (found := cell(work, width)) is not None}
@@ -109,36 +131,46 @@ def _choice(case: PhaseCase, need: Need, legal: tuple[int, ...], limit: float) -
     )
 
 
+def _least(phase: Phase) -> int:
+    """The narrowest machine that may start the phase: that of its arm that needs most."""
+    own = phase.min_width or 0
+    return max([own, *(arm.min_width or own for arm in phase.arms)]) if phase.arms else own
+
+
 def _recommend(choice: Choice, work: Work, asked: int | None) -> int:
     """The asked width when it has no finding about width, else where the findings lead."""
     if asked is None or asked not in choice.widths:
         return choice.default()
     if asked not in choice.feasible:
-        return choice.settle(_nearest(choice, asked))
+        return choice.settle(_nearest(choice.feasible, asked))
+    if asked not in choice.admitted and choice.admitted:
+        return choice.settle(choice.granted(asked))
     usable = work.usable
     if usable is not None and asked > usable and (work.mode is Mode.SINGLE or work.fixed is not None):
         return min((w for w in choice.feasible if w >= usable), default=asked)
     return choice.settle(asked)
 
 
-def _nearest(choice: Choice, asked: int) -> int:
-    """The next wider feasible width, else the next narrower one, else what was asked."""
-    wider = [width for width in choice.feasible if width > asked]
-    if wider:
-        return min(wider)
-    return max(choice.feasible, default=asked)
+def _nearest(widths: frozenset[int], asked: int) -> int:
+    """The next wider of some widths, else the next narrower one, else what was asked."""
+    wider = [width for width in widths if width > asked]
+    return min(wider) if wider else max(widths, default=asked)
 
 
-def _phase_verdict(case: PhaseCase, held: int) -> PhaseVerdict:
+def _phase_verdict(case: PhaseCase, held: int, chained: tuple[Finding, ...]) -> PhaseVerdict:
+    gpu, phase = case.gpu, case.phase
+    length, reason = _length(case)
     findings = (
         *intent_findings(case),
         *declaration_findings(case),
         *width_findings(case),
         *idle_findings(case, held),
+        *chained,
+        *arm_findings(case),
+        *reload_findings(case),
+        *spot_findings(case, leads_with_spot=length is Length.SHORT),
         *command_findings(case),
     )
-    gpu, phase = case.gpu, case.phase
-    length, reason = _length(case)
     return PhaseVerdict(
         name=phase.name,
         verdict=_verdict(findings),
@@ -153,7 +185,12 @@ def _phase_verdict(case: PhaseCase, held: int) -> PhaseVerdict:
         length_reason=reason,
         findings=findings,
         ladder=_ladder(case, short=length is Length.SHORT),
+        economics=economics(case.work, case.spot, _write_hours(phase)) if gpu is not None else None,
     )
+
+
+def _write_hours(phase: Phase) -> float | None:
+    return None if phase.checkpoint_write_minutes is None else phase.checkpoint_write_minutes / 60
 
 
 def _verdict(findings: Iterable[Finding]) -> Verdict:
@@ -163,7 +200,7 @@ def _verdict(findings: Iterable[Finding]) -> Verdict:
 
 def _rows(case: PhaseCase) -> tuple[WidthRow, ...]:
     if case.gpu is not None:
-        return tuple(found.row() for found in case.gpu.choice.cells.values())
+        return rows(case.work, case.gpu.choice.cells, case.spot)
     if not case.without_gpu or case.phase.wall_minutes is None:
         return ()
     hours = round(case.phase.wall_minutes / 60, 4)

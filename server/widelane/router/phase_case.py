@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from widelane.models.catalog import Intent
 from widelane.models.plan import Marks, Phase, Plan
 from widelane.models.verdict import NEVER_ACCEPTED, Finding, FindingCode, Severity
-from widelane.router.bench import Bench
+from widelane.router.bench import GCP, LOCAL, Bench
 from widelane.router.choosing import Choice
-from widelane.router.ladder import Need
+from widelane.router.ladder import Need, need_of, survey
+from widelane.router.spot import Spot
 from widelane.router.widths import Cell
 from widelane.router.work import Work
 
@@ -60,6 +61,12 @@ class PhaseCase:
             return self.gpu.requested
         return 0 if self.without_gpu else self.phase.width or 0
 
+    @property
+    def spot(self) -> Spot:
+        """What a preemption costs this phase: boot and set-up again, before its units go on."""
+        policy = self.bench.policy
+        return Spot(policy.spot_mean_hours, policy.fence_boot_seconds / 3600 + self.work.setup)
+
     def error(
         self, code: FindingCode, at: tuple[str | int, ...], message: str, fix: str, **numbers: float | str
     ) -> Finding:
@@ -99,3 +106,13 @@ class PhaseCase:
             numbers={key: round(value, 4) if isinstance(value, float) else value for key, value in numbers.items()},
             accepted=self.accepted(code) if severity is Severity.ERROR else None,
         )
+
+
+def reachable(case: PhaseCase) -> tuple[str, ...]:
+    """Lanes that may run the phase, in the policy's order."""
+    if case.gpu is not None:
+        return survey(case.bench, case.gpu.need).lanes
+    if case.intent is None or case.intent.base_gpus > 0 or case.phase.gpus == 0:
+        return (LOCAL,)
+    found = survey(case.bench, need_of(case.phase, case.intent))
+    return (GCP,) if GCP in found.lanes else (LOCAL,)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from widelane.models.nearest import nearest
 from widelane.models.verdict import Finding, FindingCode
 from widelane.router.phase_case import PhaseCase
+from widelane.router.schedule import Reload, run_hours
+from widelane.router.widths import pulled_hours
 from widelane.router.work import Mode
 
 
@@ -84,6 +86,82 @@ def idle_findings(case: PhaseCase, held: int) -> Iterator[Finding]:
         width=held,
         used=case.width,
         **numbers,
+    )
+
+
+def arm_findings(case: PhaseCase) -> Iterator[Finding]:
+    """Arms that may start on machines of different width, behind one request."""
+    phase, gpu = case.phase, case.gpu
+    if gpu is None or len(phase.arms) < 2:
+        return
+    own = phase.min_width or gpu.intent.floor
+    least = {arm.name: max(arm.min_width or own, arm.gpus_per_shard or 1) for arm in phase.arms}
+    narrow, wide = min(least, key=lambda name: least[name]), max(least, key=lambda name: least[name])
+    if least[narrow] == least[wide]:
+        return
+    index = next(index for index, arm in enumerate(phase.arms) if arm.name == wide)
+    yield case.error(
+        FindingCode.MIN_WIDTH_MIXED,
+        ("arms", index, "min_width" if phase.arms[index].min_width else "gpus_per_shard"),
+        f"{narrow} could start on {least[narrow]} GPUs, but waits with {wide} for a machine of {least[wide]}.",
+        f"Make {wide} a phase of its own with `min_width: {least[wide]}`.",
+        narrowest=least[narrow],
+        widest=least[wide],
+    )
+
+
+def reload_findings(case: PhaseCase) -> Iterator[Finding]:
+    """Advice about the order of axes, and about a static split of unequal units."""
+    gpu, work = case.gpu, case.work
+    cell = gpu.cell if gpu is not None else None
+    if cell is None or not work.segments:
+        return
+    worth = case.bench.policy.default_gain_minutes / 60
+    if work.mode is Mode.STATIC and work.units > 1:
+        saved = cell.run - max(pulled_hours(work, cell.shards), work.floor_hours)
+        if saved >= worth:
+            yield case.advice(
+                FindingCode.STATIC_SPLIT,
+                ("command",),
+                f"Dealt out by {{shard}}, the units take {saved * 60:.0f} min longer than when each free group"
+                " pulls the next.",
+                "Name the axes in the command instead of {shard}: one unit for each value.",
+                saves_minutes=saved * 60,
+            )
+    late = [reload for reload in work.reloads if reload.stride * reload.size < work.units]
+    if late and len(work.segments) == 1:
+        first = tuple(Reload(max(work.units // reload.size, 1), reload.size, reload.hours) for reload in late)
+        saved = cell.run - max(run_hours(work.segments, cell.shards, first), work.floor_hours)
+        if saved >= worth:
+            names = [name for name, _ in case.phase.reload_minutes]
+            yield case.advice(
+                FindingCode.RELOAD_ORDER,
+                ("axes",),
+                f"Units are pulled with the last axis varying fastest, so that {', '.join(names)} reload"
+                f" {saved * 60:.0f} min more often than needed.",
+                f"Put {', '.join(names)} first in `axes`.",
+                saves_minutes=saved * 60,
+            )
+
+
+def spot_findings(case: PhaseCase, *, leads_with_spot: bool) -> Iterator[Finding]:
+    """Advice that a preemption would lose more than it should."""
+    gpu, work, mean = case.gpu, case.work, case.bench.policy.spot_mean_hours
+    cell = gpu.cell if gpu is not None else None
+    if cell is None or not leads_with_spot or work.checkpoint is not None:
+        return
+    spread = work.mode in (Mode.UNITS, Mode.STATIC) and work.units > 1 and not work.restarts
+    longest = max([hours for _, hours in work.segments or ()], default=0.0) if spread else cell.run
+    if longest <= mean / 2:
+        return
+    yield case.advice(
+        FindingCode.SPOT_UNITS_LONG,
+        ("unit_minutes",),
+        f"A unit takes {longest:.2f} h and is lost whole with its machine, which spot takes every {mean:g} h"
+        " on average.",
+        "Split it into shorter units, or write checkpoints and say so with `checkpoint_minutes`.",
+        unit_hours=longest,
+        spot_mean_hours=mean,
     )
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from widelane.models.quota import Admits
 from widelane.models.verdict import Finding, FindingCode
-from widelane.router.bench import GCP
-from widelane.router.ladder import gcp_rungs, misfits, survey
+from widelane.router.ladder import misfits
 from widelane.router.phase_case import GpuSide, PhaseCase
+from widelane.router.quota_findings import quota_denies, quota_unknown, quota_word
 from widelane.router.work import Mode
 
 _WIDTH = ("width",)
@@ -31,12 +30,16 @@ def width_findings(case: PhaseCase) -> Iterator[Finding]:
     impossible = (*_no_machine(case, gpu), *_run_limit(case, gpu))
     yield from impossible
     unsharded = _unsharded(case, gpu)
+    denied = None if impossible else quota_denies(case, gpu)
     if unsharded is not None:
         yield unsharded
-    elif not impossible:
+    if denied is not None:
+        yield denied
+    if unsharded is None and denied is None and not impossible:
         yield from _economics(case, gpu)
     yield from _cannot_reshard(case, gpu)
-    yield from _quota_unknown(case, gpu)
+    if denied is None:
+        yield from quota_unknown(case, gpu)
 
 
 def _off_ladder(case: PhaseCase, gpu: GpuSide) -> Finding:
@@ -178,7 +181,7 @@ def _economics(case: PhaseCase, gpu: GpuSide) -> Iterator[Finding]:
             wider_wall_hours=wider.hours,
             saves_minutes=(cell.hours - wider.hours) * 60,
             wider_efficiency=wider.efficiency,
-            quota=_quota(case, gpu, wider.width),
+            quota=quota_word(case, gpu, wider.width),
         )
     narrower = None if settled else gpu.choice.narrower(gpu.requested)
     if narrower is not None:
@@ -247,28 +250,6 @@ def _cannot_reshard(case: PhaseCase, gpu: GpuSide) -> Iterator[Finding]:
             width=gpu.requested,
             min_width=least,
         )
-
-
-def _quota_unknown(case: PhaseCase, gpu: GpuSide) -> Iterator[Finding]:
-    if case.bench.quotas is None or GCP not in survey(case.bench, gpu.need).lanes:
-        return
-    rungs = gcp_rungs(case.bench, gpu.need, gpu.requested, short=True)
-    if rungs and all(rung.admits is Admits.UNKNOWN for rung in rungs):
-        binding = rungs[0].binding_quota
-        yield case.advice(
-            FindingCode.QUOTA_UNKNOWN,
-            _WIDTH,
-            f"The service doesn't list {binding.metric if binding else 'the quotas'}, so whether width"
-            f" {gpu.requested} is admitted is unknown.",
-            "Nothing to change: each rung is tried once.",
-            width=gpu.requested,
-            quota="unknown",
-        )
-
-
-def _quota(case: PhaseCase, gpu: GpuSide, width: int) -> str:
-    rungs = gcp_rungs(case.bench, gpu.need, width, short=True)
-    return "yes" if any(rung.admits is Admits.YES for rung in rungs) else "unknown"
 
 
 def _listed(widths: tuple[int, ...] | list[int]) -> str:

@@ -11,6 +11,7 @@ from widelane.models.catalog import Intent
 from widelane.models.plan import Arm, Axis, Command, NarrowBecause, NarrowKind, Phase
 from widelane.router.commands import CommandFacts, read_command
 from widelane.router.placeholders import GPUS, SHARD, SHARDS
+from widelane.router.schedule import Reload
 
 _SPLIT = frozenset({SHARD, SHARDS})
 _NOTHING = CommandFacts()
@@ -68,6 +69,11 @@ class Work:
     tail: float
     cap: int | None
     floor_hours: float
+    reloads: tuple[Reload, ...] = ()
+    restarts: bool = False
+    """Whether a preemption loses all of it, and not only the units that were at work."""
+    checkpoint: tuple[float, float] | None = None
+    """Hours of work between checkpoints within a unit, and hours that writing one takes."""
 
     @property
     def usable(self) -> int | None:
@@ -120,6 +126,9 @@ def measure(phase: Phase, intent: Intent | None) -> Work:
         tail=phase.tail_minutes / 60,
         cap=cap,
         floor_hours=floor_hours,
+        reloads=_reloads(phase, parts[0]) if phase.reload_minutes else (),
+        restarts=not (mode in (Mode.UNITS, Mode.STATIC) if phase.resumable is None else phase.resumable),
+        checkpoint=_checkpoint(phase),
     )
 
 
@@ -192,6 +201,22 @@ def _own_segments(
     if gpu_hours is not None:
         return ((count, gpu_hours / (count * group)),)
     return None if wall_minutes is None else ((count, wall_minutes / 60 / count),)
+
+
+def _reloads(phase: Phase, part: Part) -> tuple[Reload, ...]:
+    """The axes that reload, each with how many units in a row share a value: the last axis varies fastest."""
+    minutes, stride, found = dict(phase.reload_minutes), 1, list[Reload]()
+    for axis in reversed(part.axes or ()):
+        if axis.name in minutes and part.mode is not Mode.SINGLE:
+            found.append(Reload(stride, axis.size, minutes[axis.name] / 60))
+        stride *= max(axis.size, 1)
+    return tuple(found)
+
+
+def _checkpoint(phase: Phase) -> tuple[float, float] | None:
+    if phase.checkpoint_minutes is None:
+        return None
+    return phase.checkpoint_minutes / 60, (phase.checkpoint_write_minutes or 0.0) / 60
 
 
 def _waiver(narrow: NarrowBecause | None) -> tuple[int | None, float]:
