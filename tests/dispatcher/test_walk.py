@@ -209,6 +209,27 @@ def test_a_paid_lane_alone_on_the_ladder_is_not_reached() -> None:
     assert step.reason == "no_evidence"
 
 
+NARROW_PAID_RUNG = make_rung("H100", 4, "STANDARD", lane="runpod", zones=("any",))
+
+
+def test_a_balance_that_does_not_suffice_ends_its_whole_lane() -> None:
+    walk = Walked(LADDER[1], PAID_RUNG, NARROW_PAID_RUNG)
+    for zone in ZONES:
+        walk.failed(0, zone, Outcome.CAPACITY)
+    walk.failed(1, "any", Outcome.QUOTA, Scope.LANE, metric="balance")
+    step = next_step(walk.state, PAID)
+    assert isinstance(step, End)
+    assert step.state is DispatchState.EXHAUSTED
+
+
+def test_work_that_can_not_start_on_one_machine_is_not_tried_on_the_next() -> None:
+    walk = Walked(PAID_RUNG, NARROW_PAID_RUNG)
+    walk.failed(0, "any", Outcome.WORKLOAD, Scope.LANE)
+    step = next_step(walk.state, RULES)
+    assert isinstance(step, End)
+    assert step.state is DispatchState.STOPPED
+
+
 outcomes = st.sampled_from([o for o in Outcome if o not in (Outcome.GRANTED, Outcome.SKIPPED, Outcome.CANCELLED)])
 answers = st.lists(st.tuples(outcomes, st.sampled_from(Scope), st.sampled_from([None, "GPUS"])), max_size=60)
 

@@ -9,11 +9,13 @@ from datetime import datetime, timedelta
 
 from widelane.dispatcher.case import Case, Passing
 from widelane.dispatcher.letting_go import make_gone
+from widelane.dispatcher.walk import evidence
 from widelane.errors import LaneAuthError
 from widelane.lanes.protocol import Granted, Lane, Machine, MachineState, Pending, Progress
-from widelane.ledger import AttemptState
+from widelane.ledger import AttemptState, WalkState
 from widelane.ledger.events import AttemptAccepted, AttemptFailed, BackendSelected
 from widelane.models.attempt import Failure, Outcome, Scope
+from widelane.router.ladder import ANY_MACHINE
 from widelane.store import read_finished
 from widelane.transport import UnreachedError
 
@@ -130,6 +132,8 @@ class Creation:
     def _selected(self, machine: Machine) -> None:
         rung = self._attempt.rung
         asked, made = (rung.machine_type, rung.provisioning_model), (machine.machine_type, machine.provisioning_model)
+        if rung.machine_type == ANY_MACHINE:
+            asked = (machine.machine_type, rung.provisioning_model)
         if asked != made:
             message = f"asked for {' '.join(asked)}, the service made {' '.join(made)}"
             self._failed(Failure(outcome=Outcome.CONFIG, scope=Scope.RUNG, code="realized_mismatch", message=message))
@@ -149,7 +153,7 @@ class Creation:
                 provisioning_model=machine.provisioning_model,
                 zone=machine.zone,
                 reason="degraded: wider rungs had no machine" if degraded else "granted",
-                evidence=tuple(a.intended.attempt_id for a in walk.attempts if a.failed is not None),
+                evidence=_evidence(walk, rung.lane),
                 report_by=report_by.isoformat(),
             )
         )
@@ -166,6 +170,12 @@ class Creation:
         if self._sent:
             make_gone(self._case, self._lane, self._attempt)
         self._case.record(AttemptFailed(attempt_id=self._id, **failure.model_dump(exclude={"outcome_known"})))
+
+
+def _evidence(walk: WalkState, lane: str) -> tuple[str, ...]:
+    """What led here: what shows the lanes before exhausted, quota skips included, and every create that failed."""
+    failed = [attempt.intended.attempt_id for attempt in walk.attempts if attempt.failed is not None]
+    return tuple(dict.fromkeys([*(evidence(walk, lane) or ()), *failed]))
 
 
 _CANCELLED = Failure(outcome=Outcome.CANCELLED, scope=Scope.LANE, code="cancelled", message="cancelled")

@@ -107,7 +107,7 @@ def _stopped(walk: WalkState) -> End | None:
     last = walk.attempts[-1].failed if walk.attempts else None
     if last is None:
         return None
-    if last.outcome is Outcome.UNKNOWN:
+    if last.outcome in (Outcome.UNKNOWN, Outcome.WORKLOAD):
         return End(DispatchState.STOPPED, last.code or "unknown", last.hint or last.message)
     if last.outcome in _REFUSED and last.scope in (Scope.REGION, Scope.LANE, Scope.PROJECT):
         return End(DispatchState.STOPPED, last.code or last.outcome.value, last.hint or last.message)
@@ -171,7 +171,8 @@ def _shut_zones(attempt: AttemptState, index: int, rung: Rung, rules: WalkRules)
     zone = attempt.intended.zone
     same = attempt.intended.rung == index
     if failed.outcome is Outcome.QUOTA:
-        reached = same or _quota_reaches(attempt, rung, rules)
+        whole_lane = failed.scope is Scope.LANE and rung.lane == attempt.rung.lane
+        reached = same or whole_lane or _quota_reaches(attempt, rung, rules)
         return _by_scope(failed.scope, zone, rung) if reached else set()
     if failed.outcome in _REFUSED and failed.scope is Scope.ZONE:
         return {zone} if rung.machine_type == attempt.rung.machine_type else set()
