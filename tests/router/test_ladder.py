@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from tests.fakes.benches import axes, codes, errors, finding, judged, make_bench, phase, single, words
-from widelane.models.plan import Needs, Phase, Pin, ProvisioningModel
+from widelane import facts, plan
+from widelane.errors import PlanError
+from widelane.models.plan import Arm, Needs, Phase, Pin, ProvisioningModel
+from widelane.router import Bench
+from widelane.router.ladder import legal_widths
+
+CATALOG = facts.catalog()
+BENCHES: dict[tuple[str, ...], Bench] = {}
 
 ONE_LONG = ["flex a2-ultragpu-1g", "od a2-ultragpu-1g", "od a2-highgpu-1g"]
 ONE_SHORT = [
@@ -38,41 +45,47 @@ L4_SHORT = [
     "od a2-highgpu-1g",
 ]
 
-GOLDEN: list[tuple[str, int, bool, list[str]]] = [
-    ("capture-7b", 1, False, ONE_LONG),
-    ("capture-7b", 1, True, ONE_SHORT),
-    ("capture-7b", 2, False, TWO_LONG + ONE_LONG),
-    ("capture-7b", 2, True, TWO_SHORT + ONE_SHORT),
-    ("capture-7b", 4, False, FOUR_LONG + TWO_LONG + ONE_LONG),
-    ("capture-7b", 4, True, FOUR_SHORT + TWO_SHORT + ONE_SHORT),
-    ("capture-7b", 8, False, EIGHT_LONG + FOUR_LONG + TWO_LONG + ONE_LONG),
-    ("capture-7b", 8, True, EIGHT_SHORT + FOUR_SHORT + TWO_SHORT + ONE_SHORT),
-    ("lora-7b", 1, False, ONE_LONG),
-    ("lora-7b", 1, True, ONE_SHORT),
-    ("lora-7b", 8, False, EIGHT_LONG + FOUR_LONG + TWO_LONG + ONE_LONG),
-    ("lora-7b", 8, True, EIGHT_SHORT + FOUR_SHORT + TWO_SHORT + ONE_SHORT),
-    ("debug", 1, False, L4_LONG),
-    ("debug", 1, True, L4_SHORT),
-    ("eval", 1, False, L4_LONG),
-    ("eval", 1, True, L4_SHORT),
-    ("eval", 2, False, TWO_LONG + L4_LONG),
-    ("eval", 4, True, FOUR_SHORT + TWO_SHORT + L4_SHORT),
-    ("eval", 8, False, EIGHT_LONG + FOUR_LONG + TWO_LONG + L4_LONG),
-    ("eval", 8, True, EIGHT_SHORT + FOUR_SHORT + TWO_SHORT + L4_SHORT),
-    ("debug", 8, False, EIGHT_LONG + FOUR_LONG + TWO_LONG + L4_LONG),
-    ("ft-7b", 4, False, FOUR_LONG),
-    ("ft-7b", 4, True, FOUR_SHORT),
-    ("ft-7b", 8, False, EIGHT_LONG + FOUR_LONG),
-    ("ft-7b", 8, True, EIGHT_SHORT + FOUR_SHORT),
-    ("sweep-8g-a100", 8, False, ["flex a2-ultragpu-8g", "od a2-ultragpu-8g", *FOUR_LONG, *TWO_LONG]),
-    (
-        "sweep-8g-a100",
-        8,
-        True,
-        ["spot a2-ultragpu-8g", "flex a2-ultragpu-8g", "od a2-ultragpu-8g", *FOUR_SHORT, *TWO_SHORT],
-    ),
-    ("sweep-8g-h100", 8, False, ["flex a3-highgpu-8g"]),
-    ("sweep-8g-h100", 8, True, ["spot a3-highgpu-8g", "flex a3-highgpu-8g"]),
+SWEEP_LONG = ["flex a2-ultragpu-8g", "od a2-ultragpu-8g"]
+SWEEP_SHORT = ["spot a2-ultragpu-8g", "flex a2-ultragpu-8g", "od a2-ultragpu-8g"]
+
+GOLDEN: list[tuple[str, int, list[str], list[str]]] = [
+    # intent, width, rungs on Google Cloud of long work, of short work
+    ("debug", 1, L4_LONG, L4_SHORT),
+    ("debug", 2, TWO_LONG + L4_LONG, TWO_SHORT + L4_SHORT),
+    ("debug", 4, FOUR_LONG + TWO_LONG + L4_LONG, FOUR_SHORT + TWO_SHORT + L4_SHORT),
+    ("debug", 8, EIGHT_LONG + FOUR_LONG + TWO_LONG + L4_LONG, EIGHT_SHORT + FOUR_SHORT + TWO_SHORT + L4_SHORT),
+    ("eval", 1, L4_LONG, L4_SHORT),
+    ("eval", 2, TWO_LONG + L4_LONG, TWO_SHORT + L4_SHORT),
+    ("eval", 4, FOUR_LONG + TWO_LONG + L4_LONG, FOUR_SHORT + TWO_SHORT + L4_SHORT),
+    ("eval", 8, EIGHT_LONG + FOUR_LONG + TWO_LONG + L4_LONG, EIGHT_SHORT + FOUR_SHORT + TWO_SHORT + L4_SHORT),
+    ("capture-7b", 1, ONE_LONG, ONE_SHORT),
+    ("capture-7b", 2, TWO_LONG + ONE_LONG, TWO_SHORT + ONE_SHORT),
+    ("capture-7b", 4, FOUR_LONG + TWO_LONG + ONE_LONG, FOUR_SHORT + TWO_SHORT + ONE_SHORT),
+    ("capture-7b", 8, EIGHT_LONG + FOUR_LONG + TWO_LONG + ONE_LONG, EIGHT_SHORT + FOUR_SHORT + TWO_SHORT + ONE_SHORT),
+    ("lora-7b", 1, ONE_LONG, ONE_SHORT),
+    ("lora-7b", 2, TWO_LONG + ONE_LONG, TWO_SHORT + ONE_SHORT),
+    ("lora-7b", 4, FOUR_LONG + TWO_LONG + ONE_LONG, FOUR_SHORT + TWO_SHORT + ONE_SHORT),
+    ("lora-7b", 8, EIGHT_LONG + FOUR_LONG + TWO_LONG + ONE_LONG, EIGHT_SHORT + FOUR_SHORT + TWO_SHORT + ONE_SHORT),
+    ("ft-7b", 4, FOUR_LONG, FOUR_SHORT),
+    ("ft-7b", 8, EIGHT_LONG + FOUR_LONG, EIGHT_SHORT + FOUR_SHORT),
+    ("sweep-8g-a100", 2, TWO_LONG, TWO_SHORT),
+    ("sweep-8g-a100", 4, FOUR_LONG + TWO_LONG, FOUR_SHORT + TWO_SHORT),
+    ("sweep-8g-a100", 8, SWEEP_LONG + FOUR_LONG + TWO_LONG, SWEEP_SHORT + FOUR_SHORT + TWO_SHORT),
+    ("sweep-8g-h100", 8, ["flex a3-highgpu-8g"], ["spot a3-highgpu-8g", "flex a3-highgpu-8g"]),
+    ("inf-70b", 8, [], []),
+    ("ft-70b", 8, [], []),
+]
+
+LANE_SETS: list[tuple[tuple[str, ...], list[str]]] = [
+    # configured lanes in any order, and in which order they are walked
+    (("gcp",), ["gcp"]),
+    (("local", "gcp"), ["gcp"]),
+    (("runpod", "gcp"), ["gcp", "runpod"]),
+    (("runpod", "slurm.fir", "gcp"), ["gcp", "slurm.fir", "runpod"]),
+    (("ssh.box", "gcp", "slurm.fir", "runpod", "slurm.nibi"), ["gcp", "slurm.fir", "slurm.nibi", "ssh.box", "runpod"]),
+    (("runpod", "slurm.fir"), ["slurm.fir", "runpod"]),
+    (("ssh.box",), ["ssh.box"]),
+    (("runpod",), ["runpod"]),
 ]
 
 
@@ -80,11 +93,44 @@ def _asks(intent: str, width: int, *, short: bool, **fields: Any) -> Phase:
     return phase(intent=intent, width=width, gpu_hours=64.0, spot_tolerant=short, **fields)
 
 
-@pytest.mark.parametrize(("intent", "width", "short", "rungs"), GOLDEN)
-def test_the_ladder_is_that_of_the_table(intent: str, width: int, short: bool, rungs: list[str]) -> None:
-    verdict = judged(_asks(intent, width, short=short))
-    assert words(verdict.ladder) == rungs
-    assert verdict.length == ("short" if short else "long")
+@pytest.mark.parametrize(("lanes", "walked"), LANE_SETS, ids="-".join)
+@pytest.mark.parametrize("row", GOLDEN, ids=lambda row: f"{row[0]}-{row[1]}")
+def test_the_ladder_is_that_of_the_table(
+    row: tuple[str, int, list[str], list[str]], lanes: tuple[str, ...], walked: list[str]
+) -> None:
+    intent, width, *cloud = row
+    bench = BENCHES.setdefault(lanes, make_bench(lanes=lanes))
+    for length, rungs in zip(("long", "short"), cloud, strict=True):
+        verdict = judged(_asks(intent, width, short=length == "short"), bench)
+        expected = [rung for lane in walked for rung in (rungs if lane == "gcp" else [f"{lane} {width}"])]
+        assert (verdict.length, words(verdict.ladder)) == (length, expected)
+
+
+def test_every_intent_and_width_is_in_the_table() -> None:
+    intents = make_bench().intents.values()
+    gpu = {(i.name, w) for i in intents if i.base_gpus for w in legal_widths(make_bench(), i)}
+    assert {(intent, width) for intent, width, _, _ in GOLDEN} == gpu
+
+
+@pytest.mark.parametrize("lanes", [("gcp",), ("runpod", "slurm.fir", "gcp"), ("slurm.fir",)])
+def test_every_way_to_ask_for_eight_gpus_degrades_alike(lanes: tuple[str, ...]) -> None:
+    bench = make_bench(lanes=lanes)
+    asked = judged(_asks("capture-7b", 8, short=False), bench)
+    unasked = judged(_asks("capture-7b", 8, short=False).model_copy(update={"width": None}), bench)
+    units = _asks("capture-7b", 8, short=False, axes=axes(x=80), command="run {x}", outputs=())
+    launched = _asks(
+        "capture-7b", 8, short=False, axes=None, command="torchrun --nproc_per_node {gpus} x.py", outputs=()
+    )
+    split = _asks("capture-7b", 8, short=False, axes=None, command="run {shard} {shards}", outputs=("{shard}",))
+    armed = _asks(
+        "capture-7b", 8, short=False, command=None, outputs=(), arms=(Arm(name="a", command="run {model} {draw_set}"),)
+    )
+    for other in (unasked, *(judged(one, bench) for one in (units, launched, split, armed))):
+        assert (other.requested_width, words(other.ladder)) == (8, words(asked.ladder))
+    swept = judged(_asks("sweep-8g-a100", 8, short=False), bench)
+    assert [r.width for r in swept.ladder if r.lane == "gcp" and r.width < 8] == [
+        r.width for r in asked.ladder if r.lane == "gcp" and 1 < r.width < 8
+    ]
 
 
 @pytest.mark.parametrize(
@@ -321,3 +367,28 @@ def test_rungs_that_would_run_out_of_time_are_left_out() -> None:
     one = phase(axes=axes(x=800), command="run {x}", outputs=(), gpu_hours=800.0, width=8)
     assert {rung.width for rung in judged(one).ladder} == {8}
     assert judged(one).verdict == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("limit", "widths"), [(None, {8, 4, 2, 1}), (65.0, {8, 4, 2, 1}), (33.0, {8, 4, 2}), (17.0, {8, 4}), (9.0, {8})]
+)
+def test_a_time_limit_is_checked_at_each_width(limit: float | None, widths: set[int]) -> None:
+    one = phase(axes=axes(x=64), command="run {x}", outputs=(), gpu_hours=64.0, width=8, time_limit_hours=limit)
+    assert {rung.width for rung in judged(one).ladder} == widths
+
+
+def test_machines_of_one_width_have_their_own_zones() -> None:
+    ladder = judged(_asks("capture-7b", 8, short=False), make_bench(regions=("us-east4", "us-central1"))).ladder
+    zones = {rung.machine_type: rung.zones for rung in ladder}
+    assert zones["a2-ultragpu-8g"] != zones["a3-highgpu-8g"]
+    assert all(
+        zone in {offer.zone for offer in CATALOG.offers[name]} for name, found in zones.items() for zone in found
+    )
+
+
+def test_a_pin_says_why() -> None:
+    with pytest.raises(PlanError) as caught:
+        plan.parse("widelane: 1\nphases:\n- {name: a, intent: eval, pin: {lane: gcp}}\n")
+    assert [(problem.code, problem.message) for problem in caught.value.problems] == [
+        ("missing_key", "`reason` is missing.")
+    ]
