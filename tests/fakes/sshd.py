@@ -125,12 +125,14 @@ class Sshd:
         """What the server logged."""
         return (self.folder / "sshd.log").read_text(errors="replace")
 
-    def end(self, *sockets: Path) -> None:
-        """Stop, and end the connections that users hold open at these sockets."""
+    def hang_up(self, *sockets: Path) -> None:
+        """End the connections that users hold open at these sockets."""
         for path in sockets:
-            subprocess.run(
-                ["ssh", "-F", str(self.config), "-S", str(path), "-O", "exit", "box"], capture_output=True, check=False
-            )
+            command = ["ssh", "-F", str(self.config), "-S", str(path), "-O", "exit", "box"]
+            subprocess.run(command, capture_output=True, check=False)
+
+    def end(self) -> None:
+        """End the server and everything that it carries."""
         self.cut()
         self.stop()
 

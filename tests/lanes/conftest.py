@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes import sshbox, sshd
 from tests.fakes.launches import launch, rung
 from widelane.config import Settings
 from widelane.lanes.protocol import Launch
@@ -108,19 +109,43 @@ class Site:
     def open(self) -> Any:
         return open_lane(self.name, self.settings, dict(os.environ))
 
+    def told(self, sent: Launch, key: str) -> bool:
+        """Whether our store has a key of this machine's, once the lane was asked about it as the walk does."""
+        self.open().find(sent.name, sent.zone)
+        return self.yard.store.exists(key)
+
     def launch(self, argv: tuple[str, ...] = LONG_WORK, **changes: Any) -> Launch:
         return self.yard.launch(changes.pop("rung", self.rung), changes.pop("zone", self.zone), argv, **changes)
 
 
+@pytest.fixture(scope="session")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshbox.SshBox]:
+    """One host with four GPUs behind a real sshd for all tests of lanes; each test deletes what it made."""
+    missing = sshd.missing()
+    if missing:
+        pytest.skip(missing)
+    with sshbox.running(tmp_path_factory.mktemp("box")) as found:
+        yield found
+
+
 @pytest.fixture
-def sites(cloud: SimEndpoint, yard: Yard, tmp_path: Path) -> Iterator[Callable[[str], Site]]:
+def sites(
+    request: pytest.FixtureRequest, cloud: SimEndpoint, yard: Yard, tmp_path: Path
+) -> Iterator[Callable[[str], Site]]:
     """`sites("gcp")`; at the end everything that was launched is deleted and seen to be gone."""
     home = Settings(home=tmp_path / "home")
+
+    def ssh_box() -> Site:
+        found: sshbox.SshBox = request.getfixturevalue("box")
+        where = rung("any", 2, lane="ssh.box", gpu="", zones=())
+        return Site("ssh.box", found.settings(home.home), "ssh.box", where, yard)
+
     known = {
         "gcp": lambda: Site(
             "gcp", home.simulated(cloud.url, cloud.project), "us-central1-a", rung("a2-ultragpu-2g", 2), yard
         ),
         "local": lambda: Site("local", home, "local", rung("local", 0, lane="local", zones=("local",)), yard),
+        "ssh.box": ssh_box,
     }
     made: list[Site] = []
 
@@ -134,3 +159,5 @@ def sites(cloud: SimEndpoint, yard: Yard, tmp_path: Path) -> Iterator[Callable[[
         for sent in yard.sent:
             if sent.rung.lane == used.name:
                 lane.delete(sent.name, sent.zone)
+        if used.name == "ssh.box":
+            request.getfixturevalue("box").disconnect()

@@ -21,7 +21,7 @@ from widelane.models.attempt import Failure, Outcome
 Eventually = Callable[..., None]
 
 
-@pytest.fixture(params=["gcp", "local"])
+@pytest.fixture(params=["gcp", "local", "ssh.box"])
 def site(request: pytest.FixtureRequest, sites: Callable[[str], Site]) -> Site:
     return sites(request.param)
 
@@ -80,7 +80,7 @@ def test_the_work_runs_to_its_end_and_its_last_word_is_in_the_store(
     sent = site.launch(SHORT_WORK)
     granted(sent)
     key = f"leases/{sent.attempt_id}/finished.json"
-    eventually(lambda: site.yard.store.exists(key), within=30.0)
+    eventually(lambda: site.told(sent, key), within=30.0)
     assert json.loads(site.yard.store.get(key))["state"] == "succeeded"
 
     def over() -> bool:
@@ -202,7 +202,7 @@ def test_a_runner_that_dies_is_started_again_and_the_work_goes_on(
     _kill_runner(sent)
     killed.touch()
     key = f"leases/{sent.attempt_id}/finished.json"
-    eventually(lambda: site.yard.store.exists(key), within=30.0)
+    eventually(lambda: site.told(sent, key), within=30.0)
     finished = json.loads(site.yard.store.get(key))
     assert (finished["state"], finished["succeeded"]) == ("succeeded", 1)
 

@@ -83,21 +83,18 @@ class Depot:
         self._host = host
         self._folder = folder
 
-    def fill(self, store: Store, keys: Sequence[str]) -> None:
-        """Bring the keys there that aren't there yet, in order.
+    def fill(self, store: Store, missing: Sequence[str]) -> None:
+        """Bring these keys there, in order.
 
         Raises:
             NotFoundError, StoreError: ours doesn't have one of them.
             LaneError: as `transport.Host`; RefusedError when the folder is gone.
         """
-        asked = {"folder": self._folder, "keys": list(keys)}
-        missing: list[str] = self._host.call(Request(_PROGRAM, "missing", asked))["keys"]
         with tempfile.TemporaryDirectory(prefix="widelane-depot-") as folder:
-            files = [(key, _file(store, key, Path(folder, str(n)))) for n, key in enumerate(missing)]
-            for batch in _batches([(key, path.stat().st_size) for key, path in files]):
-                there = dict(files)
+            files = {key: _file(store, key, Path(folder, str(n))) for n, key in enumerate(missing)}
+            for batch in _batches([(key, path.stat().st_size) for key, path in files.items()]):
                 asked = {"folder": self._folder, "keys": batch}
-                self._host.call(Request(_PROGRAM, "store", asked, [there[key] for key in batch]))
+                self._host.call(Request(_PROGRAM, "store", asked, [files[key] for key in batch]))
 
     def bring(self, store: Store, errand: Errand, news: Iterable[Sequence[Any]]) -> None:
         """Bring these keys (with sizes) into our store, as far as they are the host's to write and new here.

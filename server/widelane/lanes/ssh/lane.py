@@ -97,13 +97,13 @@ class SshLane:
         try:
             store = open_store(launch.store_url)
             keys = shipment(store, launch.spec_key, launch.runner_sha256)
-            claimed = self._call("claim", name=launch.name, launch=self._intent(launch))
+            claimed = self._call("claim", name=launch.name, launch=self._intent(launch), keys=keys)
         except UnfitError as error:
             return unfit(error)
         except (RefusedError, ConfigError, NotFoundError, StoreError) as error:
             return not_started(error)
         try:
-            return self._go_on(launch, claimed, store, keys)
+            return self._go_on(launch, claimed, store)
         except UnreachedError as error:
             # The claim is there, so it can't be said that nothing happened.
             raise LaneUnknownError(self._name, error.message, hint=error.hint) from error
@@ -155,7 +155,7 @@ class SshLane:
         """There are none here."""
         return QuotaSnapshot(project="", taken_at=self._clock.now().isoformat(), regions=(), global_metrics=None)
 
-    def _go_on(self, launch: Launch, claimed: dict[str, Any], store: Store, keys: tuple[str, ...]) -> Progress:
+    def _go_on(self, launch: Launch, claimed: dict[str, Any], store: Store) -> Progress:
         found = claimed.get("machine")
         if found is not None and found["intent"]["attempt_id"] != launch.attempt_id:
             return taken_name(launch.name, found["intent"]["attempt_id"])
@@ -163,7 +163,7 @@ class SshLane:
         if found is not None and found["state"] == MachineState.STARTING.value:
             self._notes.write(launch.name, _note(launch))
             try:
-                Depot(self._host, claimed["depot"]).fill(store, keys)
+                Depot(self._host, claimed["depot"]).fill(store, claimed["missing"])
                 answer = self._call("start", name=launch.name, attempt_id=launch.attempt_id)
             except (RefusedError, NotFoundError, StoreError) as error:
                 return not_started(error)

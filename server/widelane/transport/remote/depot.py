@@ -20,10 +20,9 @@ _FIRST = "leases"
 _LEFT_OUT = ("blobs", "runners", "sources", "specs")
 
 
-def missing(call: Call) -> dict[str, Any]:
+def missing_of(folder: Path, keys: list[str]) -> list[str]:
     """Which of the keys aren't there."""
-    folder = place(call.request["folder"])
-    return {"keys": [key for key in call.request["keys"] if not _path(folder, key).is_file()]}
+    return [key for key in keys if not _path(folder, key).is_file()]
 
 
 def store(call: Call) -> dict[str, Any]:

@@ -52,7 +52,8 @@ def claim(call: Call) -> dict[str, Any]:
                 return {"refused": refused}
             folder.store.mkdir(exist_ok=True)
             write_record(folder.launch, {**launch, "created": time.time()})
-    return {"machine": sight(folder), "depot": str(folder.store)}
+    missing = depot.missing_of(folder.store, call.request["keys"])
+    return {"machine": sight(folder), "depot": str(folder.store), "missing": missing}
 
 
 def start(call: Call) -> dict[str, Any]:
