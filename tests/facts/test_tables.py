@@ -37,7 +37,9 @@ def change(tmp_path: Path) -> Change:
 
 def _load_everything(folder: Path) -> None:
     facts.load_policy(folder=folder)
-    assert facts.load_catalog(folder).prices
+    loaded = facts.load_catalog(folder)
+    assert loaded.prices
+    assert loaded.pod_gpus
 
 
 BAD_CELLS = [
@@ -72,6 +74,12 @@ BAD_CELLS = [
     ("prices.csv", 2, "on_demand", "free"),
     ("prices.csv", 2, "spot", "-1"),
     ("prices.csv", 2, "dated", ""),
+    ("pod_gpus.csv", 2, "gpu", ""),
+    ("pod_gpus.csv", 3, "gpu", "NVIDIA L4"),
+    ("pod_gpus.csv", 2, "memory_gib", "0"),
+    ("pod_gpus.csv", 2, "why", ""),
+    ("pod_gpus.csv", 2, "source", ""),
+    ("pod_gpus.csv", 2, "dated", ""),
     ("intents.csv", 2, "name", ""),
     ("intents.csv", 3, "name", "debug"),
     ("intents.csv", 2, "base_gpus", "65"),

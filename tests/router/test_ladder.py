@@ -332,6 +332,30 @@ def test_the_last_resort_may_be_held_to_the_base_width() -> None:
     assert words(judged(_asks("ft-7b", 8, short=False), bench).ladder)[-2:] == ["slurm 8", "runpod 4"]
 
 
+A100S = ("NVIDIA A100-SXM4-80GB", "NVIDIA A100 80GB PCIe")
+
+
+@pytest.mark.parametrize(
+    ("peak", "gpus"),
+    [
+        (20.0, ("NVIDIA L4", *A100S, "NVIDIA H100 80GB HBM3", "NVIDIA H200")),
+        (76.0, (*A100S, "NVIDIA H100 80GB HBM3", "NVIDIA H200")),
+        (100.0, ("NVIDIA H200",)),
+    ],
+)
+def test_the_places_of_a_pod_are_the_gpu_types_that_hold_the_need(peak: float, gpus: tuple[str, ...]) -> None:
+    asked = _asks("inf-70b", 8, short=False, needs=Needs(gpu_mem_gib=peak))
+    (rung,) = judged(asked, make_bench(lanes=("runpod",))).ladder
+    assert (rung.width, rung.zones) == (8, gpus)
+
+
+@pytest.mark.parametrize("lanes", [("runpod",), ("gcp", "runpod")])
+def test_memory_that_no_pod_has_does_not_fit(lanes: tuple[str, ...]) -> None:
+    verdict = judged(_asks("inf-70b", 8, short=False, needs=Needs(gpu_mem_gib=200.0)), make_bench(lanes=lanes))
+    assert verdict.ladder == ()
+    assert "RunPod rents no GPU with 200 GiB usable" in finding(verdict, "does_not_fit").message
+
+
 def test_without_a_configured_lane_google_cloud_is_shown() -> None:
     assert judged(_asks("capture-7b", 1, short=False), make_bench(lanes=("local",))).ladder[0].lane == "gcp"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from widelane.facts.intents import load_intents
 from widelane.facts.table import DATA, Row, read_table
-from widelane.models.catalog import Intent, MachineType, Offer, Price
+from widelane.models.catalog import Intent, MachineType, Offer, PodGpu, Price
 from widelane.models.plan import ProvisioningModel
 
 _MACHINE_COLUMNS = (
@@ -37,6 +37,7 @@ _MACHINE_COLUMNS = (
 )
 _ZONE_COLUMNS = ("machine_types", "region", "zone", "source", "dated")
 _ENV_COLUMNS = ("lane", "variables", "why")
+_POD_COLUMNS = ("gpu", "memory_gib", "why", "source", "dated")
 _PRICE_COLUMNS = ("machine_type", "region", "on_demand", "spot", "source", "dated")
 _MODELS: dict[str, ProvisioningModel | None] = {
     **{model.value: model for model in ProvisioningModel},
@@ -69,6 +70,19 @@ class Catalog:
                 dated=row.text("dated"),
             )
         return prices
+
+    @cached_property
+    def pod_gpus(self) -> tuple[PodGpu, ...]:
+        """GPU types that RunPod rents by count, in the order to try them."""
+        found: dict[str, PodGpu] = {}
+        for row in read_table(self.folder, "pod_gpus.csv", _POD_COLUMNS):
+            gpu = row.text("gpu")
+            if gpu in found:
+                raise row.fail("gpu", f"{gpu} is listed twice")
+            for column in ("why", "source", "dated"):
+                row.text(column)
+            found[gpu] = PodGpu(gpu=gpu, memory_gib=row.number("memory_gib", 1, 10_000))
+        return tuple(found.values())
 
     @cached_property
     def lane_env(self) -> Mapping[str, tuple[str, ...]]:

@@ -40,6 +40,13 @@ class Offer(Frozen):
     source: str
 
 
+class PodGpu(Frozen):
+    """A GPU type of RunPod, which rents any number of them up to what its own catalogue says. Memory in GiB."""
+
+    gpu: str
+    memory_gib: float
+
+
 class Price(Frozen):
     """US dollars an hour for the whole machine; only ever reported."""
 

@@ -13,6 +13,7 @@ from widelane.models.verdict import Rung
 
 GCP = "gcp"
 LOCAL = "local"
+RUNPOD = "runpod"
 _REMEMBERED = 10_000
 
 

@@ -11,7 +11,7 @@ from widelane.models.plan import Phase, ProvisioningModel
 from widelane.models.quota import Admits
 from widelane.models.verdict import Rung
 from widelane.router.admission import admit_rung
-from widelane.router.bench import GCP, LOCAL, Bench
+from widelane.router.bench import GCP, LOCAL, RUNPOD, Bench
 
 ANY_MACHINE = "any"
 """Machine type of a rung whose lane picks the machine itself."""
@@ -76,7 +76,7 @@ def survey(bench: Bench, need: Need) -> Survey:
     if found is None:
         bench.forget()
         lanes, widths = _lanes_in_order(bench, need), legal_widths(bench, need.intent)
-        others = any(lane != GCP for lane in lanes)
+        others = any(lane not in (GCP, RUNPOD) for lane in lanes) or bool(RUNPOD in lanes and pod_gpus(bench, need))
         rungs = {width: _any_rungs(bench, need, width) if GCP in lanes else () for width in widths}
         found = Survey(
             lanes,
@@ -139,11 +139,25 @@ def gpu_ladder(bench: Bench, need: Need, walk: Walk) -> tuple[Rung, ...]:
             if lane == GCP:
                 for width in walk.widths:
                     rungs += gcp_rungs(bench, need, width, short=walk.wide_short if width > 1 else walk.short)
+            elif walk.elsewhere is not None and lane == RUNPOD:
+                rungs += _pod_rung(bench, need, walk.elsewhere)
             elif walk.elsewhere is not None:
                 rungs.append(_other_rung(bench, need.intent, lane, walk.elsewhere))
         found = tuple(rungs)
         bench.rungs[key] = found
     return found
+
+
+def _pod_rung(bench: Bench, need: Need, width: int) -> tuple[Rung, ...]:
+    """The rung of RunPod; its places are GPU types, which have their own machines as zones have elsewhere."""
+    gpus = pod_gpus(bench, need)
+    return (_other_rung(bench, need.intent, RUNPOD, width).model_copy(update={"zones": gpus}),) if gpus else ()
+
+
+def pod_gpus(bench: Bench, need: Need) -> tuple[str, ...]:
+    """GPU types of RunPod that hold the need, in the order to try them."""
+    share = bench.policy.gpu_mem_usable_share
+    return tuple(pod.gpu for pod in bench.catalog.pod_gpus if floor(pod.memory_gib * share) >= need.gpu_mem_gib)
 
 
 def _other_rung(bench: Bench, intent: Intent, lane: str, width: int) -> Rung:
@@ -184,12 +198,17 @@ def misfits(bench: Bench, need: Need, width: int) -> tuple[str, ...]:
     if not found.lanes:
         configured = ", ".join(bench.lanes) or GCP
         return (f"the pin leaves no lane (configured: {configured})",)
-    if GCP not in found.lanes or width in found.possible:
+    if width in found.possible:
         return ()
+    pods: tuple[str, ...] = ()
+    if RUNPOD in found.lanes and not pod_gpus(bench, need):
+        pods = (f"RunPod rents no GPU with {need.gpu_mem_gib:g} GiB usable",)
+    if GCP not in found.lanes:
+        return pods
     machines = [machine for family in _machines(bench, need.intent, width) for machine in family]
     if not machines:
-        return (f"Google Cloud has no machine for {need.intent.name}",)
-    return tuple(f"{machine.name} {_misfit(bench, need, machine)}" for machine in machines)
+        return (f"Google Cloud has no machine for {need.intent.name}", *pods)
+    return (*(f"{machine.name} {_misfit(bench, need, machine)}" for machine in machines), *pods)
 
 
 def _kind(lane: str) -> str:
