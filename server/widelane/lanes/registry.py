@@ -69,7 +69,7 @@ def _slurm(settings: Settings, place: str) -> Lane:
     name = f"slurm.{place or only}"
     near = cluster.host in HERE
     line = HereLine() if near else SshLine(name, cluster.host, settings.home)
-    return SlurmLane(name, cluster, Host(name, line), SystemClock(), near=near)
+    return SlurmLane(name, cluster, Host(name, line), SystemClock(), settings.home, near=near)
 
 
 def _ssh(settings: Settings, place: str) -> Lane:

@@ -14,10 +14,18 @@ from widelane.config import SlurmSettings
 from widelane.errors import ConfigError, LaneUnknownError
 from widelane.lanes.slurm.answer import Refusal
 from widelane.lanes.slurm.partition import Partition, read_partition
-from widelane.lanes.slurm.sight import Job, Sight, read_job, read_sight
+from widelane.lanes.slurm.sight import SILENCE_SECONDS, Job, Sight, read_job, read_sight
+from widelane.store.depot import DEPOT
 from widelane.transport import Host, Program, Request
 
-PROGRAM = Program(("widelane.lanes.slurm.login",))
+PROGRAM = Program(
+    (
+        *DEPOT,
+        "widelane.lanes.slurm.far.commands",
+        "widelane.lanes.slurm.far.folder",
+        "widelane.lanes.slurm.far.login",
+    )
+)
 WORKDIR = "~/widelane"
 _SILENCE_SECONDS = 150.0
 """Of one call: a few client commands, of which each ends after 40 s."""
@@ -33,6 +41,10 @@ class Answer:
     refused: Refusal | None = None
     command: str = ""
     held: bool = False
+    depot: str = ""
+    """Where the folder's own store is, or would be."""
+    news: Mapping[str, Any] | None = None
+    """What became new in it, where that was asked for."""
 
 
 class Cluster:
@@ -46,9 +58,14 @@ class Cluster:
         self._lock = threading.Lock()
         self._partition: tuple[float, Partition] | None = None
 
-    def check(self, probe: str) -> dict[str, Any]:
-        """What a create needs on the login host; `probe` is a file to read there, or ""."""
-        return self._call("check", {"root": self._root, "probe": probe})
+    @property
+    def host(self) -> Host:
+        """The login host."""
+        return self._host
+
+    def check(self) -> dict[str, Any]:
+        """What a create lacks on the login host: `missing` commands, `trouble` with the folder for work."""
+        return self._call("check", {"root": self._root})
 
     def partition(self) -> Partition:
         """What the partition holds, read again after half a minute.
@@ -75,21 +92,27 @@ class Cluster:
             self._partition = (time.monotonic(), read)
         return read
 
+    def claim(self, name: str, attempt: str) -> Answer:
+        """Make the folder of a name for an attempt, with a store in it; nothing is submitted."""
+        return self._answered(self._call("claim", {"root": self._root, "name": name, "attempt": attempt}))
+
     def submit(self, asked: Mapping[str, Any], runner: bytes) -> Answer:
         """One job of this name and attempt; `asked` has name, attempt, intent and options."""
         whole = {**asked, "root": self._root, "script": _text("job.sh"), "keeper": _text("keeper.py")}
         return self._answered(self._call("submit", whole, (runner,)))
 
-    def look(self, name: str) -> Sight:
-        """What there is of a name."""
-        return self._seen(self._answered(self._call("look", {"root": self._root, "name": name})))
+    def look(self, name: str, since: int | None = None) -> tuple[Sight, Answer]:
+        """What there is of a name; with `since`, also what became new in its own store since then."""
+        answer = self._answered(self._call("look", {"root": self._root, "name": name, "since": since}))
+        return self._seen(answer), answer
 
-    def delete(self, name: str, silence: float) -> Sight:
-        """Cancel the jobs of a name, and take its folder away once nothing of them can be at work."""
-        answer = self._answered(self._call("delete", {"root": self._root, "name": name, "silence": silence}))
-        if answer.refused is not None:
-            raise LaneUnknownError(self._lane, f"{answer.command}: {answer.refused.words}")
-        return self._seen(answer)
+    def cancel(self, name: str) -> Sight:
+        """Cancel the jobs of a name; what is left of them."""
+        return self._done(self._call("cancel", {"root": self._root, "name": name}))
+
+    def remove(self, name: str) -> Sight:
+        """Take the folder of a name away if nothing of its job can be at work; what is left."""
+        return self._done(self._call("remove", {"root": self._root, "name": name, "silence": SILENCE_SECONDS}))
 
     def listing(self) -> tuple[Sight, ...]:
         """Everything of ours in the queue and in the folder for work."""
@@ -112,7 +135,15 @@ class Cluster:
             refused=None if refused is None else _refusal(refused),
             command="" if refused is None else str(refused["command"]),
             held=bool(told["held"]),
+            depot=str(told["depot"]),
+            news=told.get("news"),
         )
+
+    def _done(self, told: Mapping[str, Any]) -> Sight:
+        answer = self._answered(told)
+        if answer.refused is not None:
+            raise LaneUnknownError(self._lane, f"{answer.command}: {answer.refused.words}")
+        return self._seen(answer)
 
     def _seen(self, answer: Answer) -> Sight:
         if answer.sight is None:
@@ -143,4 +174,4 @@ def _refusal(refused: Mapping[str, Any]) -> Refusal:
 
 @cache
 def _text(name: str) -> str:
-    return (resources.files("widelane.lanes.slurm") / name).read_text(encoding="utf-8")
+    return (resources.files("widelane.lanes.slurm.far") / name).read_text(encoding="utf-8")

@@ -5,24 +5,26 @@ from __future__ import annotations
 import errno
 import hashlib
 import re
-import secrets
 import threading
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote
 
 from widelane.config import SlurmSettings
 from widelane.errors import ConfigError, LaneUnknownError, NotFoundError, StoreError, WidelaneError
 from widelane.lanes.protocol import Granted, Launch, Machine, MachineState, Pending, Progress
 from widelane.lanes.slurm.classify import classify, rule
 from widelane.lanes.slurm.cluster import Answer, Cluster, unconfirmed
+from widelane.lanes.slurm.homeward import Homeward
 from widelane.lanes.slurm.partition import Partition, minutes_of, seconds_of
-from widelane.lanes.slurm.sight import SILENCE_SECONDS, Sight
+from widelane.lanes.slurm.sight import Sight
 from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.models.clock import Clock
 from widelane.models.quota import QuotaSnapshot
 from widelane.models.room import LaneRoom
 from widelane.store import open_store
+from widelane.store.depot import Depot, shipment
 from widelane.transport import Host, RefusedError, UnfitError, UnreachedError
 
 _CONFIRM_SECONDS = 120.0
@@ -37,12 +39,15 @@ _ROUND = timedelta(minutes=10)
 class SlurmLane:
     """One cluster and partition. Safe to share between threads."""
 
-    def __init__(self, name: str, settings: SlurmSettings, host: Host, clock: Clock, *, near: bool = False) -> None:
-        """`host` is the login host; `near`: it is this machine, so questions cost little."""
+    def __init__(
+        self, name: str, settings: SlurmSettings, host: Host, clock: Clock, home: Path, *, near: bool = False
+    ) -> None:
+        """`host` is the login host; `near`: it is this machine, so that questions cost little and stores are shared."""
         self._name = name
         self._settings = settings
         self._cluster = Cluster(name, settings, host)
         self._clock = clock
+        self._home = Homeward(home / "lanes" / quote(name, safe=""))
         self._near = near
         self._lock = threading.Lock()
         self._looks: dict[str, int] = {}
@@ -65,8 +70,11 @@ class SlurmLane:
     def check(self, store_url: str) -> None:
         """Raise `ConfigError` or `LaneAuthError` when a create could not work. A cluster that is silent may yet."""
         self._seconds_allowed()
+        self._check_options()
         try:
-            self._check(store_url)
+            self._check()
+        except (UnfitError, RefusedError) as error:
+            raise ConfigError(error.message, hint=error.hint or f"see [lanes.{self._name}]") from error
         except LaneUnknownError:
             return
 
@@ -82,13 +90,8 @@ class SlurmLane:
             refused = self._refusal(launch, partition)
             if refused is not None:
                 return refused
-            asked = {
-                "name": launch.name,
-                "attempt": launch.attempt_id,
-                "intent": self._intent(launch),
-                "options": self._options(launch, partition),
-            }
-            return self._submitted(launch, self._cluster.submit(asked, _runner(launch)))
+            runner = _runner(launch)
+            return self._submit(launch, partition, runner)
         except (ConfigError, NotFoundError, UnfitError) as error:
             return _misconfigured(error)
         except RefusedError as error:
@@ -100,22 +103,31 @@ class SlurmLane:
         """How the job stands. A reason to wait is judged at the second look: the first can be SLURM's own start."""
         with self._lock:
             self._looks[launch.name] = looks = self._looks.get(launch.name, 0) + 1
-        return self._stands(launch, self._cluster.look(launch.name), judged=looks > 1)
+        return self._stands(launch, self._look(launch.name), judged=looks > 1)
 
     def find(self, name: str, zone: str) -> Machine | None:
-        """The machine of that name; absent once its folder is gone and no job of it is in the queue."""
-        return self._cluster.look(name).machine(zone)
+        """The machine of that name; absent once its folder is gone and no job of it is in the queue.
+
+        What it wrote since the last look is then in our store.
+        """
+        return self._look(name).machine(zone)
 
     def delete(self, name: str, zone: str) -> None:
-        """Cancel the job, whatever its state; returns before it is gone.
+        """Cancel the job, whatever its state; its folder goes when nothing can be at work any more.
 
         Raises:
             LaneUnknownError: SLURM doesn't confirm it, or the job is still there long after it was cancelled.
+            StoreError: what it wrote can't be brought home, so it stays there.
         """
-        sight = self._cluster.delete(name, SILENCE_SECONDS)
+        sight = self._cluster.cancel(name)
         since = sight.folder.cancelled_seconds if sight.folder is not None else None
         if sight.live and since is not None and since > _CONFIRM_SECONDS:
             raise unconfirmed(self._name, sight.live, since)
+        if not sight.live and sight.folder is not None:
+            self._look(name)
+            sight = self._cluster.remove(name)
+        if sight.state() is None:
+            self._home.forget(name)
 
     def machines(self) -> tuple[Machine, ...]:
         """Every job of ours that lives, and every folder."""
@@ -124,7 +136,7 @@ class SlurmLane:
 
     def preempted(self, name: str, zone: str) -> bool:
         """Whether SLURM gave the job's place to another one."""
-        standing = self._cluster.look(name).standing()
+        standing = self._cluster.look(name)[0].standing()
         return standing is not None and standing.state == "PREEMPTED"
 
     def quotas(self, regions: tuple[str, ...]) -> QuotaSnapshot:
@@ -148,10 +160,33 @@ class SlurmLane:
         except LaneUnknownError as error:
             raise UnreachedError(self._name, error.message, hint=error.hint) from error
 
-    def _check(self, store_url: str) -> None:
+    def _look(self, name: str) -> Sight:
+        """What there is of a name, with what its own store has new brought home."""
+        sight, answer = self._cluster.look(name, self._home.since(name))
+        if answer.news is not None and sight.folder is not None:
+            self._home.bring(name, sight.attempt, Depot(self._cluster.host, answer.depot), answer.news)
+        return sight
+
+    def _submit(self, launch: Launch, partition: Partition, runner: bytes) -> Progress:
+        intent = self._intent(launch)
+        if not self._near and launch.store_url.startswith("file:"):
+            # The nodes can't reach a folder of this machine: the job gets a store of its own, and we keep in step.
+            store = open_store(launch.store_url)
+            keys = shipment(store, launch.spec_key, launch.runner_sha256)
+            claimed = self._cluster.claim(launch.name, launch.attempt_id)
+            if claimed.held or claimed.sight is None or claimed.sight.attempt != launch.attempt_id:
+                return self._submitted(launch, claimed)
+            if not claimed.sight.jobs:
+                self._home.note(launch)
+                Depot(self._cluster.host, claimed.depot).fill(store, keys)
+            intent["store"] = ""
+        options = self._options(launch, partition)
+        asked = {"name": launch.name, "attempt": launch.attempt_id, "intent": intent, "options": options}
+        return self._submitted(launch, self._cluster.submit(asked, runner))
+
+    def _check(self) -> None:
         section = f"[lanes.{self._name}]"
-        probe, word = self._probe(store_url)
-        told = self._cluster.check(probe)
+        told = self._cluster.check()
         if told["missing"]:
             missing = ", ".join(told["missing"])
             raise ConfigError(
@@ -159,20 +194,7 @@ class SlurmLane:
             )
         if told["trouble"]:
             raise ConfigError(f"{self._name}: {told['trouble']}", hint=f"set workdir in {section} to a shared folder")
-        if told["probe"] != word:
-            raise ConfigError(
-                f"{self._name}: jobs on {self._settings.host} can't reach the store {store_url}",
-                hint="set store to a folder that this machine and the cluster share, under the same path",
-            )
         self._cluster.partition()
-
-    def _probe(self, store_url: str) -> tuple[str, str]:
-        """A file of the store that the login host should see, and what is in it."""
-        if not store_url.startswith("file:") or self._near:
-            return "", ""
-        key, word = f"probes/{self._name}.txt", secrets.token_hex(8)
-        open_store(store_url).put(key, word.encode())
-        return f"{unquote(urlsplit(store_url).path)}/{key}", word
 
     def _seconds_allowed(self) -> int | None:
         try:
@@ -180,6 +202,14 @@ class SlurmLane:
         except ValueError as error:
             section = f"[lanes.{self._name}]"
             raise ConfigError(f"{self._name}: {error}", hint=f"set time_limit in {section} as D-HH:MM:SS") from None
+
+    def _check_options(self) -> None:
+        wrong = next((option for option in self._settings.options if not option.startswith("-")), None)
+        if wrong is not None:
+            raise ConfigError(
+                f"{self._name}: {wrong!r} is no option of sbatch",
+                hint=f'write options in [lanes.{self._name}] as ["--name=value"]',
+            )
 
     def _limit(self, partition: Partition) -> int | None:
         limits = [seconds for seconds in (self._seconds_allowed(), partition.seconds) if seconds is not None]

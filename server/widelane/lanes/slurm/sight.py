@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -209,6 +210,6 @@ def _folder(row: Mapping[str, Any]) -> Folder:
         intent=row["intent"] or {},
         deleting=bool(row["deleting"]),
         silent_seconds=float(row["silent"]),
-        progress=str(row["progress"]),
+        progress="" if row["progress"] is None else json.dumps(row["progress"]),
         log=str(row["log"]),
     )
