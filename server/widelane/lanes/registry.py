@@ -20,7 +20,7 @@ HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 def open_lane(name: str, settings: Settings, env: Mapping[str, str] | None = None) -> Lane:
     """The lane of that name, not connected yet. Safe to keep for as long as the settings hold.
 
-    `env` is what the work of the local lane inherits, by default this process's environment.
+    `env` is what the work of the local lane inherits and where keys are, by default this process's environment.
 
     Raises:
         ConfigError: no such lane, or its section is missing.
@@ -53,6 +53,14 @@ def _local(settings: Settings, env: Mapping[str, str]) -> Lane:
     from widelane.lanes.local.lane import LocalLane  # noqa: PLC0415 - lanes that aren't used aren't loaded
 
     return LocalLane(settings.home, SystemClock(), env)
+
+
+def _runpod(settings: Settings, env: Mapping[str, str]) -> Lane:
+    from widelane.lanes.runpod.lane import RunpodLane  # noqa: PLC0415 - lanes that aren't used aren't loaded
+
+    if settings.runpod is None:
+        raise ConfigError("RunPod isn't configured", hint="write a section [lanes.runpod]")
+    return RunpodLane(settings.runpod, SystemClock(), env)
 
 
 def _slurm(settings: Settings, place: str) -> Lane:
@@ -95,4 +103,8 @@ def _zones(regions: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(offer.zone for offer in offers if offer.region in regions))
 
 
-_LANES: Mapping[str, Callable[[Settings, Mapping[str, str]], Lane]] = {"gcp": _gcp, "local": _local}
+_LANES: Mapping[str, Callable[[Settings, Mapping[str, str]], Lane]] = {
+    "gcp": _gcp,
+    "local": _local,
+    "runpod": _runpod,
+}

@@ -20,12 +20,15 @@ _NOT_IN_ORDERS = re.compile(r'["\\\x00-\x1f\x7f]')
 
 
 def pod_order(launch: Launch, settings: RunpodSettings, startup: Startup, now: datetime) -> PodOrder:
-    """The order of one create; `now` plus the launch's fence is the deadline that the pod ends itself at."""
+    """The order of one create; its zone is a GPU type.
+
+    The pod ends itself at `now` plus the launch's fence: the service has no run limit.
+    """
     deadline = now + timedelta(seconds=launch.fence_seconds)
     return PodOrder(
         name=launch.name,
         image=_image(launch, settings),
-        gpu=launch.rung.machine_type,
+        gpu=launch.zone,
         gpus=launch.rung.width,
         cloud=settings.cloud,
         disk_gib=max(launch.disk_gib or 0, DISK_GIB),
@@ -72,7 +75,7 @@ def _labels(launch: Launch, deadline: datetime) -> dict[str, str]:
         "widelane-dispatch": launch.dispatch_id,
         ATTEMPT: launch.attempt_id,
         "widelane-key": launch.dispatch_key,
-        "widelane-gpu": launch.rung.machine_type,
+        "widelane-gpu": launch.zone,
         "widelane-deadline": deadline.isoformat(timespec="seconds"),
     }
 

@@ -1,7 +1,8 @@
 """One classifier for every failure of RunPod: an answer in, its class and scope out.
 
-The rules are tried in order. Only REST v2 has statuses worth the name, and even there a stock-out is a 400 with a
-sentence: the sentences come before the statuses that they share.
+What is a zone elsewhere is a GPU type here: each has machines of its own. The rules are tried in order. Only REST v2
+has statuses worth the name, and even there a stock-out is a 400 with a sentence: the sentences come before the
+statuses that they share.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ _LOST = _Ruling(Outcome.TRANSIENT, Scope.INSTANCE, known=False)
 
 
 def _capacity(answer: Answer) -> _Ruling | None:
-    return _Ruling(Outcome.CAPACITY, Scope.RUNG) if _says(answer, _NO_STOCK) else None
+    return _Ruling(Outcome.CAPACITY, Scope.ZONE) if _says(answer, _NO_STOCK) else None
 
 
 def _balance(answer: Answer) -> _Ruling | None:
@@ -77,7 +78,7 @@ def _balance(answer: Answer) -> _Ruling | None:
 def _permission(answer: Answer) -> _Ruling | None:
     """403 is about this pool of machines; 401 about who we are."""
     if answer.status == 403:
-        return _Ruling(Outcome.PERMISSION, Scope.RUNG)
+        return _Ruling(Outcome.PERMISSION, Scope.ZONE)
     named = answer.status == 401 or answer.code in ("AuthenticationError", "UNAUTHENTICATED", "FORBIDDEN")
     refused = named or (not _broken(answer) and _says(answer, _NO_LOGIN))
     return _Ruling(Outcome.PERMISSION, Scope.LANE) if refused else None
@@ -93,7 +94,7 @@ def _unsent(answer: Answer) -> _Ruling | None:
 
 def _unknown_gpu(answer: Answer) -> _Ruling | None:
     """The package asks for the type before it sends anything."""
-    return _Ruling(Outcome.CONFIG, Scope.RUNG) if _UNKNOWN_GPU in answer.text.lower() else None
+    return _Ruling(Outcome.CONFIG, Scope.ZONE) if _UNKNOWN_GPU in answer.text.lower() else None
 
 
 def _lost(answer: Answer) -> _Ruling | None:
@@ -114,7 +115,7 @@ def _config(answer: Answer) -> _Ruling | None:
     """A body that breaks a rule breaks it for every type; a 400 may be about this type alone."""
     if answer.status == 422 or answer.code in _BAD_QUERY:
         return _Ruling(Outcome.CONFIG, Scope.LANE)
-    return _Ruling(Outcome.CONFIG, Scope.RUNG) if answer.status == 400 else None
+    return _Ruling(Outcome.CONFIG, Scope.ZONE) if answer.status == 400 else None
 
 
 _RULES: tuple[_Rule, ...] = (

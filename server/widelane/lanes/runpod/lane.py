@@ -28,9 +28,12 @@ from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.models.clock import Clock
 from widelane.models.plan import ProvisioningModel
 from widelane.models.quota import QuotaSnapshot
+from widelane.models.room import LaneRoom
 from widelane.store import Store, open_store
 
 T = TypeVar("T")
+_WIDEST = 8
+"""No more GPUs are in one machine; walks go down from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,10 @@ class RunpodLane:
         """RunPod shows none; a balance that doesn't suffice shows when it refuses."""
         return QuotaSnapshot(project="", taken_at=self._clock.now().isoformat(), regions=(), global_metrics=None)
 
+    def room(self) -> LaneRoom:
+        """Any width up to what pods have; calls nothing. What a type has at a width is asked when its turn comes."""
+        return LaneRoom(gpus=_WIDEST)
+
     def _refused(self, launch: Launch) -> Failure | None:
         """What can't be asked for at all."""
         if self._out_of_reach(launch.store_url):
@@ -182,19 +189,18 @@ class RunpodLane:
 
     def _full(self, launch: Launch) -> Failure | None:
         """What the catalogue says against this type at this width; nothing was sent then."""
-        gpu, width, cloud = launch.rung.machine_type, launch.rung.width, self._settings.cloud
+        gpu, width, cloud = launch.zone, launch.rung.width, self._settings.cloud
         try:
             offer = self._api().offer(gpu, width, cloud)
         except CallError as error:
             self._wait_as_asked(error)
             return classify(error.answer).model_copy(update={"outcome_known": True})
         if offer is None:
-            return _config("NO_SUCH_TYPE", Scope.RUNG, f"RunPod's {cloud} cloud has no {gpu}")
+            return _config("NO_SUCH_TYPE", Scope.ZONE, f"RunPod's {cloud} cloud has no {gpu}")
         if offer.most is not None and offer.most < width:
-            return _config("TOO_WIDE", Scope.RUNG, f"{gpu} comes with at most {offer.most} GPUs, {width} are asked for")
+            return _no_stock("TOO_WIDE", f"a pod has at most {offer.most} x {gpu} in the {cloud} cloud, never {width}")
         if offer.in_stock is False:
-            message = f"the catalogue has no {width} x {gpu} in the {cloud} cloud now"
-            return Failure(outcome=Outcome.CAPACITY, scope=Scope.RUNG, code="CATALOG_NONE", message=message)
+            return _no_stock("CATALOG_NONE", f"the catalogue has no {width} x {gpu} in the {cloud} cloud now")
         return None
 
     def _send(self, launch: Launch) -> str:
@@ -293,6 +299,10 @@ class RunpodLane:
 
     def _out_of_reach(self, store_url: str) -> bool:
         return store_url.startswith("file:") and not is_loopback(self._settings.endpoint)
+
+
+def _no_stock(code: str, message: str) -> Failure:
+    return Failure(outcome=Outcome.CAPACITY, scope=Scope.ZONE, code=code, message=message)
 
 
 def _config(code: str, scope: Scope, message: str, hint: str = "") -> Failure:

@@ -73,9 +73,15 @@ class Rest2:
     def offer(self, gpu: str, gpus: int, cloud: str) -> Offer | None:
         """The entry of a GPU type in the catalogue, read for that width: stock at width 1 says nothing of 8."""
         params = {"include": "AVAILABILITY", "product": "POD", "count": str(gpus), "cloud": cloud}
-        document = self._call("GET", "/catalog/gpus", READ_SECONDS, params=params)
-        entries: list[Document] = document.get("gpus") or []
+        entries = self._catalog(params)
         return next((offer_v2(entry, cloud) for entry in entries if entry.get("id") == gpu), None)
+
+    def _catalog(self, params: dict[str, str]) -> list[Document]:
+        document = self._call("GET", "/catalog/gpus", READ_SECONDS, params=params)
+        if not isinstance(document.get("gpus"), list):
+            raise CallError(answer.v2(200, "a catalogue without gpus"))
+        entries: list[Document] = document["gpus"]
+        return entries
 
     def _call(self, method: str, path: str, seconds: float, **request: Any) -> Document:
         """One request; the decoded answer ({} for 204)."""

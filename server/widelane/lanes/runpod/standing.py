@@ -49,6 +49,7 @@ def machine(pod: Pod, progress: str = "") -> Machine:
         labels=pod.labels,
         created_at=pod.created_at,
         progress=progress,
+        end=trouble_of(pod) if _STATES[pod.status] is MachineState.STOPPED else None,
     )
 
 
@@ -64,13 +65,13 @@ def stands(launch: Launch, pod: Pod) -> Progress:
         return trouble
     if pod.status in _BEGINNING:
         return Pending(pod.id, queued=False)
-    wanted = (launch.rung.machine_type, launch.rung.width)
+    wanted = (launch.zone, launch.rung.width)
     got = (pod.gpu or wanted[0], wanted[1] if pod.gpus is None else pod.gpus)
     if got == wanted or pod.status is PodStatus.EXITED:
         return Granted(machine(pod))
     return Failure(
         outcome=Outcome.CONFIG,
-        scope=Scope.RUNG,
+        scope=Scope.ZONE,
         code="REALIZED_MISMATCH",
         message=f"asked for {wanted[1]} x {wanted[0]}, the service made {got[1]} x {got[0]}",
     )
@@ -83,10 +84,10 @@ def trouble_of(pod: Pod) -> Failure | None:
         return Failure(outcome=Outcome.WORKLOAD, scope=Scope.LANE, code="POD_ERROR", message=message)
     if pod.status is PodStatus.EXITED and pod.interruptible:
         message = f"the service took the interruptible pod {pod.id} back"
-        return Failure(outcome=Outcome.PREEMPTED, scope=Scope.RUNG, code="POD_INTERRUPTED", message=message)
+        return Failure(outcome=Outcome.PREEMPTED, scope=Scope.ZONE, code="POD_INTERRUPTED", message=message)
     if pod.gpus == 0 and pod.status is not PodStatus.EXITED:
         message = f"pod {pod.id} came without a GPU"
-        return Failure(outcome=Outcome.CAPACITY, scope=Scope.RUNG, code="ZERO_GPUS", message=message)
+        return Failure(outcome=Outcome.CAPACITY, scope=Scope.ZONE, code="ZERO_GPUS", message=message)
     return None
 
 
