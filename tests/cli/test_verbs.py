@@ -147,3 +147,19 @@ def test_surfaces_are_written_and_drift_is_a_1(widelane: Widelane, tmp_path: Pat
 def test_the_server_ends_when_its_client_goes(widelane: Widelane) -> None:
     done = widelane("serve")
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_quota_reads_a_saved_answer_offline(widelane: Widelane, tmp_path: Path) -> None:
+    listed = [
+        {"metric": "A2_CPUS", "limit": 48, "usage": 0},
+        {"metric": "NVIDIA_A100_80GB_GPUS", "limit": 8, "usage": 0},
+    ]
+    saved = tmp_path / "region.json"
+    saved.write_text(json.dumps({"kind": "compute#region", "name": "us-central1", "quotas": listed}), encoding="utf-8")
+    done = widelane("quota", "--width", "8", "--intent", "capture-7b", "--from", str(saved))
+    assert done.returncode == 0, done.stderr
+    assert re.search(r" 8  a2-ultragpu-8g +STANDARD +no +A2_CPUS +0/48 +96\n", done.stdout)
+    assert " ago" in done.stdout
+    saved.write_text("nothing", encoding="utf-8")
+    refused = widelane("quota", "--intent", "eval", "--from", str(saved))
+    assert (refused.returncode, "is not JSON" in refused.stderr) == (2, True)

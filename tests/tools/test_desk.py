@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -246,3 +247,36 @@ def test_with_a_simulated_cloud_no_real_lane_is_planned_for(tmp_path: Path):
     rehearsed = plan_width(text, Desk.open(tmp_path, os.environ, sim="scenario.yaml")).phases[0].ladder
     assert {rung.lane.partition(".")[0] for rung in real} == {"slurm"}
     assert {rung.lane for rung in rehearsed} == {"gcp"}
+
+
+def test_one_read_of_quotas_serves_until_it_is_old_and_its_age_is_told(desk: Desk, quotas: Quotas, clock: StillClock):
+    asked = QuotaCheckInput(width=8, intent="capture-7b")
+    quota_check(asked, desk)
+    clock.seconds = 60
+    again = quota_check(asked, desk)
+    assert (again.taken_at, len(quotas.asked)) == ("t1", 1)
+    assert quota_check(asked.model_copy(update={"fresh": True}), desk).taken_at == "t2"
+    clock.seconds = 120 + QUOTA_SECONDS
+    assert quota_check(asked, desk).taken_at == "t3"
+
+
+def test_a_saved_answer_needs_no_project_and_no_network(tmp_path: Path, quotas: Quotas):
+    listed = [{"metric": "A2_CPUS", "limit": 48, "usage": 0}]
+    (tmp_path / "region.json").write_text(json.dumps({"name": "us-central1", "quotas": listed}))
+    os.utime(tmp_path / "region.json", (1.0, 1.0))
+    desk = Desk(config.load(tmp_path, os.environ), cwd=tmp_path, quotas=quotas)
+    report = quota_check(QuotaCheckInput(width=8, intent="capture-7b", from_files=("region.json",)), desk)
+    assert (report.taken_at, quotas.asked) == ("1970-01-01T00:00:01+00:00", [])
+    assert report.age_seconds is not None
+    assert report.age_seconds > 1_000_000_000
+    assert {row.admits.value for row in report.rungs if row.machine_type == "a2-ultragpu-8g"} == {"no"}
+    # A saved answer says nothing of now: verdicts don't count it.
+    assert {r.admits.value for r in plan_width(PlanWidthInput(plan=PLAN), desk).phases[0].ladder} == {"unknown"}
+
+
+@pytest.mark.parametrize(("content", "words"), [(None, "can't be read"), ("{", "is not JSON"), ("[" * 99999, "JSON")])
+def test_a_file_that_holds_no_answer_is_refused(desk: Desk, tmp_path: Path, content: str | None, words: str):
+    if content is not None:
+        (tmp_path / "q.json").write_text(content)
+    with pytest.raises(InputError, match=words):
+        quota_check(QuotaCheckInput(width=8, intent="eval", from_files=("q.json",)), desk)

@@ -61,6 +61,17 @@ class RungQuota(Frozen):
     region: str = ""
 
 
+class PoolQuota(Frozen):
+    """What one pool of one region admits: `preemptible` (spot and flex-start) or `standard`."""
+
+    region: str
+    pool: str
+    largest_width: int
+    """Largest width that is admitted (0: none)."""
+    largest_possible_width: int
+    """Largest width that no metric denies."""
+
+
 class QuotaReport(Frozen):
     """The answer of quota_check."""
 
@@ -72,3 +83,6 @@ class QuotaReport(Frozen):
     """Largest width that no metric denies: admitted or unknown."""
     rungs: tuple[RungQuota, ...]
     note: str = ""
+    pools: tuple[PoolQuota, ...] = ()
+    age_seconds: int | None = None
+    """How long ago the quotas were read; None when that isn't known."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from widelane.models.quota import Admits, QuotaReport, RungQuota
+from widelane.models.quota import Admits, PoolQuota, QuotaReport, RungQuota
 from widelane.reports.clean import clean_line
-from widelane.reports.paper import Paper
+from widelane.reports.paper import Paper, duration
 from widelane.reports.plan import admits_word
 from widelane.reports.status import when
 
@@ -13,7 +13,8 @@ def quota_report(report: QuotaReport, paper: Paper) -> str:
     """The largest admitted width, then every rung with the metric that binds it, and its region if there are more."""
     regions = sorted({rung.region for rung in report.rungs if rung.region})
     place = f"{clean_line(report.project)} {' '.join(regions[:1] if len(regions) == 1 else [])}".rstrip()
-    lines = [f"{paper.paint(_width(report), 'strong')}  project {place}, read {when(report.taken_at)}"]
+    age = "" if report.age_seconds is None else f", {duration(report.age_seconds / 3600)} ago"
+    lines = [f"{paper.paint(_width(report), 'strong')}  project {place}, read {when(report.taken_at)}{age}"]
     if report.note:
         lines += paper.wrap(clean_line(report.note), "  ")
     if report.rungs:
@@ -24,6 +25,9 @@ def quota_report(report: QuotaReport, paper: Paper) -> str:
             for row, rung in zip(rows, report.rungs, strict=True):
                 row.insert(3, rung.region or "-")
         lines += ["", *paper.table(heads, rows)]
+    if report.pools:
+        pools = [[pool.region or "-", pool.pool, _most(pool)] for pool in report.pools]
+        lines += ["", *paper.table(["region", "pool", "largest width"], pools)]
     return "\n".join(lines) + "\n"
 
 
@@ -32,6 +36,13 @@ def _width(report: QuotaReport) -> str:
         return f"largest admitted width {report.largest_width}"
     unknown = any(rung.admits is Admits.UNKNOWN for rung in report.rungs)
     return "no width is known to be admitted" if unknown else "no width is admitted"
+
+
+def _most(pool: PoolQuota) -> str:
+    """The largest width of a pool, and a larger one that isn't known to be denied."""
+    found = str(pool.largest_width or "none")
+    more = pool.largest_possible_width
+    return found if more <= pool.largest_width else f"{found}, perhaps {more}"
 
 
 def _row(rung: RungQuota, paper: Paper) -> list[str]:

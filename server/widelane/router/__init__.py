@@ -6,6 +6,7 @@ from widelane.router.admission import admit, consumption, region_of, regions_of
 from widelane.router.bench import Bench
 from widelane.router.fence import fence_seconds, wall_seconds
 from widelane.router.judge import judge, plan_digest
+from widelane.router.quota_answers import saved_quotas
 from widelane.router.quota_report import quota_report
 from widelane.router.rooms import fit_rooms
 from widelane.router.units import Unit, UnitList, UnitSalt, dispatch_key, make_units, static_shards
@@ -26,6 +27,7 @@ __all__ = [
     "quota_report",
     "region_of",
     "regions_of",
+    "saved_quotas",
     "static_shards",
     "wall_seconds",
 ]

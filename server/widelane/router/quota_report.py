@@ -6,14 +6,15 @@ from collections.abc import Iterable
 
 from widelane.errors import InputError
 from widelane.models.nearest import nearest
-from widelane.models.plan import ParsedPlan, Phase
-from widelane.models.quota import Admits, QuotaBinding, QuotaReport, RungQuota
+from widelane.models.plan import ParsedPlan, Phase, ProvisioningModel
+from widelane.models.quota import Admits, PoolQuota, QuotaBinding, QuotaReport, RungQuota
 from widelane.models.verdict import Rung
 from widelane.router.admission import region_answers, region_of
 from widelane.router.bench import GCP, Bench
 from widelane.router.judge import judge
 from widelane.router.ladder import gcp_rungs, legal_widths, need_of
 
+QUEUES = "Flex-start that quota denies is not asked for: the service would accept it and let it wait in vain."
 NO_QUOTAS = "No quotas were given: every rung is unknown and would be tried once."
 
 
@@ -55,7 +56,31 @@ def _report(bench: Bench, rungs: Iterable[Rung]) -> QuotaReport:
         largest_width=max((row.width for row in rows if row.admits is Admits.YES), default=0),
         largest_possible_width=max((row.width for row in rows if row.admits is not Admits.NO), default=0),
         rungs=tuple(rows),
-        note="" if snapshot is not None else NO_QUOTAS,
+        note=_note(rows) if snapshot is not None else NO_QUOTAS,
+        pools=_pools(rows),
+    )
+
+
+def _note(rows: list[RungQuota]) -> str:
+    """What is left out, where it would not be refused at once."""
+    queued = [r for r in rows if r.admits is Admits.NO and r.provisioning_model is ProvisioningModel.FLEX_START]
+    return QUEUES if queued else ""
+
+
+def _pools(rows: list[RungQuota]) -> tuple[PoolQuota, ...]:
+    """The largest width of each region and pool, in the order of the rows."""
+    found: dict[tuple[str, str], list[RungQuota]] = {}
+    for row in rows:
+        pool = "standard" if row.provisioning_model is ProvisioningModel.STANDARD else "preemptible"
+        found.setdefault((row.region, pool), []).append(row)
+    return tuple(
+        PoolQuota(
+            region=region,
+            pool=pool,
+            largest_width=max((row.width for row in own if row.admits is Admits.YES), default=0),
+            largest_possible_width=max((row.width for row in own if row.admits is not Admits.NO), default=0),
+        )
+        for (region, pool), own in found.items()
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
@@ -216,6 +217,25 @@ class Desk:
         with self._lock:
             self._quotas = (self._clock.elapsed(), snapshot)
         return snapshot
+
+    def saved_quotas(self, paths: tuple[str, ...]) -> QuotaSnapshot:
+        """Quotas from saved answers. Verdicts don't count them: they say nothing of now.
+
+        Raises:
+            InputError: a file that can't be read, or holds no such answer.
+        """
+        from widelane.tools.saved import read_answers  # noqa: PLC0415 - only for a saved answer
+
+        return read_answers([self.path(path) for path in paths])
+
+    def age_of(self, snapshot: QuotaSnapshot) -> int | None:
+        """Whole seconds since quotas were read; None when they don't say when."""
+        try:
+            taken = datetime.fromisoformat(snapshot.taken_at)
+        except ValueError:
+            return None
+        now = self._clock.now()
+        return max(int((now - (taken if taken.tzinfo else taken.replace(tzinfo=UTC))).total_seconds()), 0)
 
 
 def _open_runs(settings: Settings) -> Runs:

@@ -8,10 +8,11 @@ from pydantic import Field
 
 from widelane.errors import InputError
 from widelane.models.quota import QuotaReport
-from widelane.tools.given import Count, PlanGiven, Text
+from widelane.tools.given import Count, Flag, PlanGiven, Text
 
 if TYPE_CHECKING:
     from widelane.models.plan import ParsedPlan
+    from widelane.models.quota import QuotaSnapshot
     from widelane.tools.desk import Desk
 
 
@@ -20,25 +21,36 @@ class QuotaCheckInput(PlanGiven):
 
     width: Count = Field(default=0, description="Instead of a plan: GPUs on one machine")
     intent: Text = Field(default="", description="With width: the kind of work, as in a plan")
+    from_files: tuple[str, ...] = Field(
+        default=(), description="Answers saved as JSON (gcloud regions/project-info describe), instead of asking"
+    )
+    fresh: Flag = Field(default=False, description="Ask again, even if quotas were read lately")
 
 
 def quota_check(given: QuotaCheckInput, desk: Desk) -> QuotaReport:
-    """Read the project's quotas and say what each rung needs of them.
+    """Read the project's quotas, unless that was done lately, and say what each rung needs of them.
 
     Raises:
-        InputError: neither a plan nor an intent, or both.
+        InputError: neither a plan nor an intent, or both; a saved answer that can't be used.
         ConfigError: no project is configured.
         LaneAuthError: no credentials.
     """
     parsed = _plan(given, desk)
     # What can't be answered is refused before the network is asked.
-    _report(parsed, given, desk)
-    desk.read_quotas()
-    return _report(parsed, given, desk)
+    _report(parsed, given, desk, desk.known_quotas())
+    if given.from_files:
+        snapshot = desk.saved_quotas(given.from_files)
+    else:
+        known = None if given.fresh else desk.known_quotas()
+        snapshot = known or desk.read_quotas()
+    report = _report(parsed, given, desk, snapshot)
+    return report.model_copy(update={"age_seconds": desk.age_of(snapshot)})
 
 
-def _report(parsed: ParsedPlan | None, given: QuotaCheckInput, desk: Desk) -> QuotaReport:
-    return desk.judge.quota_report(desk.known_quotas(), parsed=parsed, intent=given.intent, width=given.width)
+def _report(
+    parsed: ParsedPlan | None, given: QuotaCheckInput, desk: Desk, snapshot: QuotaSnapshot | None
+) -> QuotaReport:
+    return desk.judge.quota_report(snapshot, parsed=parsed, intent=given.intent, width=given.width)
 
 
 def _plan(given: QuotaCheckInput, desk: Desk) -> ParsedPlan | None:
