@@ -38,7 +38,7 @@ def saved_quotas(documents: Iterable[tuple[str, Any]], taken_at: str) -> QuotaSn
 def _each(documents: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Each answer; a list is that of `regions list`."""
     for origin, document in documents:
-        for body in cast("list[Any]", document) if isinstance(document, list) else [document]:
+        for body in cast("list[object]", document) if isinstance(document, list) else [document]:
             if not isinstance(body, dict):
                 raise InputError(f"{origin} holds no answer about quotas", hint=_HINT)
             yield origin, cast("dict[str, Any]", body)
@@ -73,11 +73,10 @@ def _metrics(origin: str, body: Mapping[str, Any]) -> tuple[QuotaMetric, ...] | 
         return None
     if not isinstance(listed, list):
         raise InputError(f"{origin}: quotas is no list", hint=_HINT)
-    entries: list[Any] = listed
-    return tuple(_metric(origin, entry) for entry in entries)
+    return tuple(_metric(origin, entry) for entry in cast("list[object]", listed))
 
 
-def _metric(origin: str, entry: Any) -> QuotaMetric:
+def _metric(origin: str, entry: object) -> QuotaMetric:
     shown = str(entry)[:80]
     found = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
     name, limit, usage = found.get("metric"), found.get("limit"), found.get("usage", 0.0)
