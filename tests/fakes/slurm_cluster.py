@@ -14,6 +14,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from tests import guards
 from widelane.runner.host import processes
 
 DAEMONS = ("munged", "slurmctld", "slurmd", "slurmstepd", "sbatch", "squeue")
@@ -150,7 +153,7 @@ class Cluster:
 
     def ask(self, *argv: str) -> str:
         """What a client command printed; "" when it failed."""
-        done = subprocess.run(argv, capture_output=True, text=True, env=self._env(), timeout=60, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, env=self._env, timeout=60, check=False)
         return done.stdout
 
     def states(self, name: str) -> list[str]:
@@ -181,12 +184,15 @@ class Cluster:
         log = self.root / "log" / f"{name}.start"
         with log.open("ab") as out:
             done = subprocess.run(
-                [program, *options], env=self._env(), stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False
+                [program, *options], env=self._env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False
             )
         assert done.returncode == 0, log.read_text()
 
+    @property
     def _env(self) -> dict[str, str]:
-        return {**os.environ, "SLURM_CONF": str(self.conf)}
+        """Nothing of the test in which the first job is wanted: the daemons outlive it."""
+        kept = {name: os.environ[name] for name in ("PATH", guards.RUN_MARK) if name in os.environ}
+        return {**kept, "SLURM_CONF": str(self.conf)}
 
     def _configure(self) -> None:
         nodes: list[str] = []
@@ -204,6 +210,21 @@ class Cluster:
             )
         (self.root / "gres.conf").write_text("\n".join(gres) + "\n")
         self.conf.write_text(_CONF.format(host=self.host, port=self._port, root=self.root, nodes="\n".join(nodes)))
+
+
+@contextlib.contextmanager
+def running(root: Path) -> Iterator[Cluster]:
+    """A cluster for the length of a `with`; skips the test, with the reason, where there can be none."""
+    reason = missing()
+    if reason:
+        pytest.skip(reason)
+    cluster = Cluster(root)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+    assert not cluster.alive()
 
 
 def _free_ports(count: int) -> list[int]:

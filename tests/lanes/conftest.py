@@ -14,7 +14,9 @@ import pytest
 
 from tests.fakes import sshbox, sshd
 from tests.fakes.launches import launch, rung
-from widelane.config import Settings
+from tests.fakes.slurm_cluster import Cluster
+from tests.fakes.slurm_cluster import running as slurm_in
+from widelane.config import Settings, SlurmSettings
 from widelane.lanes.protocol import Launch
 from widelane.lanes.registry import open_lane
 from widelane.models.verdict import Rung
@@ -128,6 +130,13 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshbox.SshBox]:
         yield found
 
 
+@pytest.fixture(scope="session")
+def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One SLURM for all tests of lanes, with a configuration of its own; each test deletes what it submitted."""
+    with slurm_in(tmp_path_factory.mktemp("slurm")) as cluster:
+        yield cluster
+
+
 @pytest.fixture
 def sites(
     request: pytest.FixtureRequest, cloud: SimEndpoint, yard: Yard, tmp_path: Path
@@ -140,12 +149,20 @@ def sites(
         where = rung("any", 2, lane="ssh.box", gpu="", zones=())
         return Site("ssh.box", found.settings(home.home), "ssh.box", where, yard)
 
+    def slurm() -> Site:
+        cluster: Cluster = request.getfixturevalue("slurm_cluster")
+        request.getfixturevalue("monkeypatch").setenv("SLURM_CONF", str(cluster.conf))
+        test = SlurmSettings(host="localhost", workdir=str(tmp_path / "work"))
+        where = rung("any", 2, lane="slurm.test", gpu="", zones=())
+        return Site("slurm.test", home.model_copy(update={"slurm": {"test": test}}), "slurm.test", where, yard)
+
     known = {
         "gcp": lambda: Site(
             "gcp", home.simulated(cloud.url, cloud.project), "us-central1-a", rung("a2-ultragpu-2g", 2), yard
         ),
         "local": lambda: Site("local", home, "local", rung("local", 0, lane="local", zones=("local",)), yard),
         "ssh.box": ssh_box,
+        "slurm.test": slurm,
     }
     made: list[Site] = []
 

@@ -106,28 +106,26 @@ class SlurmLane:
         return self._stands(launch, self._look(launch.name), judged=looks > 1)
 
     def find(self, name: str, zone: str) -> Machine | None:
-        """The machine of that name; absent once its folder is gone and no job of it is in the queue.
+        """The machine of that name; absent once it was deleted and nothing of it can be at work.
 
         What it wrote since the last look is then in our store.
         """
-        return self._look(name).machine(zone)
+        sight = self._look(name)
+        machine = sight.machine(zone)
+        if machine is None:
+            self._clear_away(name, sight)
+        return machine
 
     def delete(self, name: str, zone: str) -> None:
         """Cancel the job, whatever its state; its folder goes when nothing can be at work any more.
 
         Raises:
             LaneUnknownError: SLURM doesn't confirm it, or the job is still there long after it was cancelled.
-            StoreError: what it wrote can't be brought home, so it stays there.
         """
         sight = self._cluster.cancel(name)
         since = sight.folder.cancelled_seconds if sight.folder is not None else None
         if sight.live and since is not None and since > _CONFIRM_SECONDS:
             raise unconfirmed(self._name, sight.live, since)
-        if not sight.live and sight.folder is not None:
-            self._look(name)
-            sight = self._cluster.remove(name)
-        if sight.state() is None:
-            self._home.forget(name)
 
     def machines(self) -> tuple[Machine, ...]:
         """Every job of ours that lives, and every folder."""
@@ -166,6 +164,12 @@ class SlurmLane:
         if answer.news is not None and sight.folder is not None:
             self._home.bring(name, sight.attempt, Depot(self._cluster.host, answer.depot), answer.news)
         return sight
+
+    def _clear_away(self, name: str, sight: Sight) -> None:
+        """What is left of a deleted machine goes after the look that brought its last words home."""
+        if sight.folder is not None:
+            self._cluster.remove(name)
+        self._home.forget(name)
 
     def _submit(self, launch: Launch, partition: Partition, runner: bytes) -> Progress:
         intent = self._intent(launch)

@@ -110,7 +110,7 @@ class Sight:
         )
 
     def state(self) -> MachineState | None:
-        """What it is as a machine; None when there is none: no folder, and no job that lives."""
+        """What it is as a machine; None when there is none: no job that lives, and no folder but a deleted one's."""
         job, folder = self.job, self.folder
         if folder is None and not self.live:
             return None
@@ -156,16 +156,18 @@ class Sight:
             message="the queue doesn't know the job any more, and it never ran",
         )
 
-    def _state_after(self, job: Job | None) -> MachineState:
+    def _state_after(self, job: Job | None) -> MachineState | None:
         """Of something that the queue has let go of, or never had."""
         folder = self.folder
         if folder is None:
             return MachineState.STOPPED
+        if self._may_work(job, folder):
+            return MachineState.STOPPING
         if folder.deleting and not self.live:
-            return MachineState.STOPPING if self._may_work(job, folder) else MachineState.STOPPED
+            return None
         if job is None and not folder.job and not folder.claim:
             return MachineState.STARTING
-        return MachineState.STOPPING if self._may_work(job, folder) else MachineState.STOPPED
+        return MachineState.STOPPED
 
     def _may_work(self, job: Job | None, folder: Folder) -> bool:
         """Whether a node that SLURM has lost, or a job that it has forgotten, may still be at it."""
