@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +21,8 @@ from widelane.transport.wire import Exchange, NoAnswerError, Received, Reply, Re
 SILENCE_SECONDS = 60.0
 _END_SECONDS = 5.0
 _NO_PYTHON = (126, 127)
+_NEVER_CONNECTED = re.compile(r"^ssh: (?:connect to host|Could not resolve hostname) ", re.MULTILINE)
+"""Said by an ssh that found no open connection and couldn't open its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +160,11 @@ class Host:
             return RefusedError(self._lane, f"{self.target}: {words}")
         if code == 255:
             self._line.suspect()
-            if isinstance(self._line, SshLine) and judge_ssh(said).sort is Sort.AUTH:
-                return self._line.failure(said)
             trouble = judge_ssh(said)
-            return LaneUnknownError(
-                self._lane, f"the connection to {self.target} was lost: {trouble.message}", code="connection_lost"
-            )
+            if isinstance(self._line, SshLine) and (trouble.sort is Sort.AUTH or _NEVER_CONNECTED.search(said)):
+                return self._line.failure(said)
+            message = f"the connection to {self.target} was lost: {trouble.message}"
+            return LaneUnknownError(self._lane, message, code="connection_lost")
         if code in (0, 1):
             return UnfitError(self._lane, f"{self.target} runs something else than Python: {words}", hint=_PYTHON_HINT)
         return LaneUnknownError(self._lane, f"the call on {self.target} ended with {code}: {words}", code="call_ended")
