@@ -12,7 +12,6 @@ from widelane.errors import LaneError
 from widelane.lanes.runpod.answer import Answer
 from widelane.lanes.runpod.pods import Offer, Pod, PodOrder
 
-WRITE_SECONDS = 60.0
 READ_SECONDS = 20.0
 PUBLIC = "https://api.runpod.io"
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})

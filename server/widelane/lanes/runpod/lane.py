@@ -41,6 +41,8 @@ class Patience:
     """Seconds. `young`: how long a pod may be missing from reads and still come."""
 
     poll: float = 10.0
+    write: float = 60.0
+    """Most that a create or a deletion may take to be answered."""
     young: float = 60.0
     read_pauses: tuple[float, ...] = (1.0, 4.0)
     longest_wait: float = 60.0
@@ -64,7 +66,9 @@ class RunpodLane:
         self._patience = patience or (ON_THIS_HOST if local else Patience())
         key = env.get(settings.key_env, "")
         transport = Sdk if settings.transport == "sdk" else Rest2
-        self._pods: Pods | None = transport(settings.endpoint or PUBLIC, key) if key else None
+        self._pods: Pods | None = None
+        if key:
+            self._pods = transport(settings.endpoint or PUBLIC, key, self._patience.write)
         self._pause = threading.Event()
         self._made: dict[str, tuple[str, float]] = {}
         """Pods that this object made, by name: id, and when."""

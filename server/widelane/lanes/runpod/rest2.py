@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -10,7 +11,7 @@ from urllib.parse import quote
 from widelane.errors import ConfigError
 from widelane.lanes.runpod import answer
 from widelane.lanes.runpod.bodies import body_v2
-from widelane.lanes.runpod.client import READ_SECONDS, WRITE_SECONDS, CallError, is_loopback
+from widelane.lanes.runpod.client import READ_SECONDS, CallError, is_loopback
 from widelane.lanes.runpod.pods import Offer, Pod, PodOrder, offer_v2, pod_v2
 
 Document = dict[str, Any]
@@ -19,10 +20,11 @@ Document = dict[str, Any]
 class Rest2:
     """One account by REST v2. Shared by all threads; connects when first used."""
 
-    def __init__(self, endpoint: str, key: str) -> None:
-        """`endpoint` is the host without /v2."""
+    def __init__(self, endpoint: str, key: str, write_seconds: float) -> None:
+        """`endpoint` is the host without /v2; `write_seconds` bounds a create and a deletion."""
         self._base = f"{endpoint.rstrip('/')}/v2"
         self._key = key
+        self._write_seconds = write_seconds
         self._lock = threading.Lock()
         self._client: Any = None
 
@@ -39,7 +41,7 @@ class Rest2:
 
     def create(self, order: PodOrder) -> str:
         """POST /pods, once; the id of the pod."""
-        document = self._call("POST", "/pods", WRITE_SECONDS, json=body_v2(order))
+        document = self._call("POST", "/pods", self._write_seconds, json=body_v2(order))
         made = document.get("id")
         if not isinstance(made, str) or not made:
             raise CallError(answer.v2(200, document))
@@ -64,7 +66,7 @@ class Rest2:
     def terminate(self, pod_id: str) -> bool:
         """DELETE /pods/ID; False on 404."""
         try:
-            self._call("DELETE", f"/pods/{quote(pod_id, safe='')}", WRITE_SECONDS)
+            self._call("DELETE", f"/pods/{quote(pod_id, safe='')}", self._write_seconds)
         except CallError as error:
             _only_missing(error)
             return False
@@ -102,6 +104,7 @@ class Rest2:
         with self._lock:
             if self._client is None:
                 self._client = _open(trust_env=not is_loopback(self._base))
+                weakref.finalize(self, self._client.close)
             return self._client
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from widelane.errors import ConfigError
 from widelane.lanes.runpod import answer
 from widelane.lanes.runpod.answer import Answer
-from widelane.lanes.runpod.client import CallError
+from widelane.lanes.runpod.client import READ_SECONDS, CallError
 from widelane.lanes.runpod.pods import Offer, Pod, PodOrder, offer_graphql, pod_graphql
 
 Document = dict[str, Any]
@@ -34,6 +34,7 @@ class _Call:
 
     url: str
     key: str
+    seconds: float
     status: int | None = None
     text: str = ""
     headers: dict[str, str] = field(default_factory=dict[str, str])
@@ -65,7 +66,7 @@ class _Carrier:
             call.url,
             headers={**headers, "Authorization": f"Bearer {call.key}"},
             data=data,
-            timeout=timeout,
+            timeout=call.seconds,
             allow_redirects=False,
         )
         call.status, call.text, call.headers = found.status_code, found.text, dict(found.headers)
@@ -84,9 +85,11 @@ class _Package:
 class Sdk:
     """One account by the package. Shared by all threads; the package is imported when first used."""
 
-    def __init__(self, endpoint: str, key: str) -> None:
+    def __init__(self, endpoint: str, key: str, write_seconds: float) -> None:
+        """`endpoint` is the host without /graphql; `write_seconds` bounds a create."""
         self._url = f"{endpoint.rstrip('/')}/graphql"
         self._key = key
+        self._write_seconds = write_seconds
         self._gpu_ids: dict[str, str] | None = None
 
     def connect(self) -> None:
@@ -101,7 +104,7 @@ class Sdk:
 
         An answer with errors that names a pod all the same has made it.
         """
-        call = _Call(self._url, self._key)
+        call = _Call(self._url, self._key, self._write_seconds)
         try:
             made = self._run(
                 call,
@@ -170,7 +173,7 @@ class Sdk:
         return self._gpu_ids
 
     def _read(self, function: str, *arguments: object) -> Any:
-        return self._run(_Call(self._url, self._key), getattr(_package().runpod, function), *arguments)
+        return self._run(_Call(self._url, self._key, READ_SECONDS), getattr(_package().runpod, function), *arguments)
 
     def _run(self, call: _Call, function: Callable[..., Any], *arguments: object, **named: object) -> Any:
         """Call a function of the package. Raises CallError with the answer as it was on the wire."""

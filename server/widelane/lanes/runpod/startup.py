@@ -9,7 +9,7 @@ from functools import cache
 
 from widelane.lanes.shipping import bootstrap_of, script_of
 
-ARGS = "sh -c 'echo $WIDELANE_POD_START | base64 -d >/tmp/widelane-start && exec sh /tmp/widelane-start'"
+ARGS = "sh -c 'S=${TMPDIR:-/tmp}/widelane-start; echo $WIDELANE_POD_START | base64 -d >$S && exec sh $S'"
 """The container's command. The service splits it as a shell would; it may hold no double quote and no backslash."""
 
 
