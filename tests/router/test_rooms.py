@@ -62,8 +62,15 @@ def test_without_an_estimate_the_policy_s_widths_are_tried() -> None:
 
 def test_other_lanes_stay_as_they_are() -> None:
     verdict = asked(width=8)
-    kept = [rung for rung in fit_rooms(verdict.ladder, {"slurm.fir": LaneRoom(gpus=2)}, verdict, POLICY)]
+    kept = fit_rooms(verdict.ladder, {"slurm.fir": LaneRoom(gpus=2)}, verdict, POLICY)
     assert [rung for rung in kept if rung.lane != "slurm.fir"] == [r for r in verdict.ladder if r.lane != "slurm.fir"]
+
+
+def test_a_plan_is_judged_by_what_the_configuration_says_of_a_cluster() -> None:
+    rooms = {"slurm.fir": LaneRoom(gpus=4, seconds=3 * 3600)}
+    ladder = judged(phase(width=8), make_bench(lanes=LANES, rooms=rooms)).ladder
+    assert [word for word in words(ladder) if "slurm" in word] == ["slurm.fir 4"]
+    assert words(ladder)[-1].startswith("runpod")
 
 
 @given(

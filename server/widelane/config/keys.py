@@ -136,6 +136,10 @@ SECTIONS: tuple[Section, ...] = (
             "gpu": Key(Wants.TEXT, '"a100"', "Type of GPU to ask for, as the cluster names it.", "any"),
             "gpus": Key(Wants.COUNT, "8", "GPUs of its largest node, so that plans are judged by them.", "unknown"),
             "options": Key(Wants.TEXTS, '["--qos=normal"]', "More options for `sbatch`; they win over ours.", "none"),
+            "python": Key(
+                Wants.TEXT, '"/opt/python/bin/python3"', "A Python of the login host, 3.9 or newer.", "python3"
+            ),
+            "ssh_config": Key(Wants.TEXT, '"~/.ssh/config"', "File for `ssh` to read instead.", "the user's"),
         },
         named=True,
     ),

@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from widelane.config.timelimit import seconds_of
 from widelane.models.base import Frozen
+from widelane.models.room import LaneRoom
 
 SIM_PROJECT = "sim-project"
 """Project of a simulated cloud that names none."""
@@ -47,6 +49,17 @@ class SlurmSettings(Frozen):
     """GPUs of the largest node; None: the cluster is asked when a walk begins."""
     options: tuple[str, ...] = ()
     """More options for sbatch."""
+    python: str = ""
+    ssh_config: str = ""
+    """A file of this machine for ssh's `-F`."""
+
+    @property
+    def room(self) -> LaneRoom:
+        """What is known of its machines without asking. A time limit that can't be read is told by the lane's check."""
+        try:
+            return LaneRoom(gpus=self.gpus, seconds=seconds_of(self.time_limit))
+        except ValueError:
+            return LaneRoom(gpus=self.gpus)
 
 
 class SshSettings(Frozen):
@@ -110,6 +123,14 @@ class Settings(Frozen):
             "runpod": self.runpod is not None,
         }
         return tuple(lane for lane, configured in have.items() if configured)
+
+    @property
+    def rooms(self) -> dict[str, LaneRoom]:
+        """By lane whose machines are in no table: what the configuration says of them."""
+        return {
+            **{f"slurm.{name}": cluster.room for name, cluster in self.slurm.items()},
+            **{f"ssh.{name}": LaneRoom(gpus=box.gpus) for name, box in self.ssh.items()},
+        }
 
     @property
     def regions(self) -> tuple[str, ...]:

@@ -51,6 +51,7 @@ def make_bench(settings: Settings) -> Bench:
         regions=settings.regions,
         disk_gib=settings.gcp.disk_gib if settings.gcp is not None else None,
         external_address=settings.gcp.external_address if settings.gcp is not None else True,
+        rooms=settings.rooms,
     )
 
 

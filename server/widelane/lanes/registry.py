@@ -76,7 +76,9 @@ def _slurm(settings: Settings, place: str) -> Lane:
         raise ConfigError(f"no cluster named {place!r}" if place else "no one cluster is meant", hint=hint)
     name = f"slurm.{place or only}"
     near = cluster.host in HERE
-    line = HereLine() if near else SshLine(name, cluster.host, settings.home)
+    config = Path(cluster.ssh_config).expanduser() if cluster.ssh_config else None
+    python = cluster.python or "python3"
+    line = HereLine() if near else SshLine(name, cluster.host, settings.home, config=config, python=python)
     return SlurmLane(name, cluster, Host(name, line), SystemClock(), settings.home, near=near)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from widelane.facts import Catalog, Policy
 from widelane.models.catalog import Intent, MachineType
 from widelane.models.quota import QuotaSnapshot
+from widelane.models.room import LaneRoom
 from widelane.models.verdict import Rung
 
 GCP = "gcp"
@@ -23,7 +24,7 @@ class Bench:
 
     `lanes` are the configured lanes in any order, each a kind ("slurm") or a kind with a name ("slurm.fir"); with none,
     Google Cloud is shown. Without `regions` the policy's are taken, without `quotas` every quota is unknown.
-    `disk_gib` is the configured boot disk.
+    `disk_gib` is the configured boot disk; `rooms` is what is known of lanes whose machines are in no table.
     """
 
     catalog: Catalog
@@ -34,6 +35,7 @@ class Bench:
     quotas: QuotaSnapshot | None = None
     disk_gib: int | None = None
     external_address: bool = True
+    rooms: Mapping[str, LaneRoom] = field(default_factory=dict[str, LaneRoom])
     rungs: dict[Hashable, tuple[Rung, ...]] = field(
         default_factory=dict[Hashable, tuple[Rung, ...]], compare=False, repr=False
     )

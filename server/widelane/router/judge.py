@@ -45,6 +45,7 @@ from widelane.router.plan_findings import (
     reload_findings,
     spot_findings,
 )
+from widelane.router.rooms import fit_rooms
 from widelane.router.width_findings import width_findings
 from widelane.router.widths import cell, economics, rows
 from widelane.router.work import Mode, Work, measure
@@ -171,7 +172,7 @@ def _phase_verdict(case: PhaseCase, held: int, chained: tuple[Finding, ...]) -> 
         *spot_findings(case, leads_with_spot=length is Length.SHORT),
         *command_findings(case),
     )
-    return PhaseVerdict(
+    judged = PhaseVerdict(
         name=phase.name,
         verdict=_verdict(findings),
         requested_width=case.width,
@@ -187,6 +188,10 @@ def _phase_verdict(case: PhaseCase, held: int, chained: tuple[Finding, ...]) -> 
         ladder=_ladder(case, short=length is Length.SHORT),
         economics=economics(case.work, case.spot, _write_hours(phase)) if gpu is not None else None,
     )
+    rooms = case.bench.rooms
+    if not rooms:
+        return judged
+    return judged.model_copy(update={"ladder": fit_rooms(judged.ladder, rooms, judged, case.bench.policy)})
 
 
 def _write_hours(phase: Phase) -> float | None:

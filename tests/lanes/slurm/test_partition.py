@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from widelane.lanes.slurm.partition import Share, gpus_of, minutes_of, read_partition, seconds_of
+from widelane.config.timelimit import seconds_of
+from widelane.lanes.slurm.partition import Share, gpus_of, minutes_of, read_partition
 
 
 def row(

@@ -50,6 +50,7 @@ class Judge:
                 quotas=quotas,
                 disk_gib=gcp.disk_gib if gcp else None,
                 external_address=gcp.external_address if gcp else True,
+                rooms=self._planned.rooms,
             )
             self._benches = {taken: bench}
         return bench

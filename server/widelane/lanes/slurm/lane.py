@@ -12,12 +12,13 @@ from typing import Any
 from urllib.parse import quote
 
 from widelane.config import SlurmSettings
+from widelane.config.timelimit import seconds_of
 from widelane.errors import ConfigError, LaneUnknownError, NotFoundError, StoreError, WidelaneError
 from widelane.lanes.protocol import Granted, Launch, Machine, MachineState, Pending, Progress
 from widelane.lanes.slurm.classify import classify, rule
 from widelane.lanes.slurm.cluster import Answer, Cluster, unconfirmed
 from widelane.lanes.slurm.homeward import Homeward
-from widelane.lanes.slurm.partition import Partition, minutes_of, seconds_of
+from widelane.lanes.slurm.partition import Partition, minutes_of
 from widelane.lanes.slurm.sight import Sight
 from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.models.clock import Clock

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 
+from widelane.config.timelimit import seconds_of
+
 _BRACKETS = re.compile(r"\([^)]*\)")
-_LIMIT = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
 _AWAY = ("down", "drain", "drng", "fail", "inval", "maint", "boot^", "unk", "pow_dn", "plnd^")
 _MEMORY_SHARE = 0.9
 """Of its share of a node's memory: the system and other jobs keep the rest."""
@@ -75,28 +76,6 @@ def read_partition(rows: Iterable[Mapping[str, str]], name: str, gpu: str) -> Pa
     if not chosen:
         return None
     return Partition(tuple(_node(row, gpu) for row in chosen), seconds_of(chosen[0]["limit"]))
-
-
-def seconds_of(limit: str) -> int | None:
-    """A time limit in SLURM's words, in seconds: minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S. None: there is none.
-
-    Raises:
-        ValueError: that is no time limit.
-    """
-    text = limit.strip()
-    if text.lower() in ("infinite", "unlimited", "n/a", ""):
-        return None
-    found = _LIMIT.fullmatch(text)
-    if found is None:
-        raise ValueError(f"not a time limit of SLURM: {limit!r}")
-    parts = [int(part) for part in found["clock"].split(":")]
-    if found["days"] is not None:
-        hours, minutes, seconds = (*parts, 0, 0)[:3]
-        return int(found["days"]) * 86_400 + hours * 3600 + minutes * 60 + seconds
-    if len(parts) == 1:
-        return parts[0] * 60
-    hours, minutes, seconds = (0, *parts)[-3:]
-    return hours * 3600 + minutes * 60 + seconds
 
 
 def minutes_of(seconds: int) -> int:
