@@ -87,6 +87,23 @@ def test_the_pages_follow_the_policy(page: object):
     assert "are `4`, `2`, `1`" in after
 
 
+@pytest.mark.parametrize(
+    ("order", "lanes", "ladder"),
+    [
+        (["slurm", "gcp", "runpod"], "`slurm`, `gcp`, `runpod`", "1. `a2-ultragpu-8g`, `FLEX_START`"),
+        (["runpod", "gcp", "slurm"], "`runpod`, `gcp`, `slurm`", "1. `a2-ultragpu-8g`, `FLEX_START`"),
+        (["slurm", "runpod"], "`slurm`, `runpod`", "1. `slurm`, width `8`"),
+    ],
+)
+def test_every_page_follows_another_order_of_lanes(order: list[str], lanes: str, ladder: str):
+    policy = facts.load_policy({"lane_order": order})
+    found = values(CATALOG, policy)
+    assert (found["lanes"], found["ladder_long"].splitlines()[0]) == (lanes, ladder)
+    for page in (planner.page(CATALOG, policy), critic.page(CATALOG, policy)):
+        assert lanes in page
+        assert "`gcp`, `slurm`, `ssh`" not in page
+
+
 def test_with_a_verdict_both_pages_carry_its_findings_and_their_fixes():
     verdict = router.judge(NARROW, BENCH)
     finding = next(finding for phase in verdict.phases for finding in phase.findings)

@@ -107,4 +107,6 @@ def _ladder(bench: Bench, gpu_hours: float | None) -> str:
 
 
 def _rung(rung: Rung) -> str:
+    if not rung.zones:
+        return f"`{rung.lane}`, width `{rung.width}`"
     return f"`{rung.machine_type}`, `{rung.provisioning_model.value}`"

@@ -88,14 +88,20 @@ def survey(bench: Bench, need: Need) -> Survey:
 
 
 def _lanes_in_order(bench: Bench, need: Need) -> tuple[str, ...]:
-    lanes = tuple(lane for lane in bench.lanes if lane != LOCAL) or (GCP,)
     order = {kind: place for place, kind in enumerate(bench.policy.lane_order)}
+    lanes = tuple(lane for lane in bench.lanes if lane != LOCAL) or _shown(bench.policy)
     lanes = tuple(sorted((lane for lane in lanes if _kind(lane) in order), key=lambda lane: order[_kind(lane)]))
     if need.lane is not None:
         lanes = tuple(lane for lane in lanes if need.lane in (lane, _kind(lane)))
     if need.zone is not None or need.model not in (None, ProvisioningModel.STANDARD):
         lanes = tuple(lane for lane in lanes if lane == GCP)
     return lanes
+
+
+def _shown(policy: Policy) -> tuple[str, ...]:
+    """The lane of a ladder when none is configured: Google Cloud, or the first one where the policy leaves that out."""
+    first = next((lane for lane in policy.lane_order if lane != LOCAL), GCP)
+    return (GCP if GCP in policy.lane_order else first,)
 
 
 def gcp_rungs(bench: Bench, need: Need, width: int, *, short: bool) -> tuple[Rung, ...]:
@@ -196,8 +202,9 @@ def misfits(bench: Bench, need: Need, width: int) -> tuple[str, ...]:
     """Why there is no rung at a width, one reason a machine or lane; empty when there is one."""
     found = survey(bench, need)
     if not found.lanes:
-        configured = ", ".join(bench.lanes) or GCP
-        return (f"the pin leaves no lane (configured: {configured})",)
+        configured = ", ".join(bench.lanes) or ", ".join(_shown(bench.policy))
+        why = "the pin leaves no lane" if _is_pinned(need) else "lane_order of the policy has no configured lane"
+        return (f"{why} (configured: {configured})",)
     if width in found.possible:
         return ()
     pods: tuple[str, ...] = ()
@@ -209,6 +216,10 @@ def misfits(bench: Bench, need: Need, width: int) -> tuple[str, ...]:
     if not machines:
         return (f"Google Cloud has no machine for {need.intent.name}", *pods)
     return (*(f"{machine.name} {_misfit(bench, need, machine)}" for machine in machines), *pods)
+
+
+def _is_pinned(need: Need) -> bool:
+    return not (need.lane is None and need.model is None and need.zone is None)
 
 
 def _kind(lane: str) -> str:
