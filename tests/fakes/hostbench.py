@@ -57,6 +57,7 @@ class HostBench:
         self.mark = f"WIDELANE_BENCH={uuid.uuid4().hex}"
         self.python = sys.executable
         self.key = "specs/D/L.json"
+        self.store_url = ""
         self.gpus(8)
 
     def gpus(self, count: int) -> None:
@@ -93,7 +94,7 @@ class HostBench:
         path.write_text(json.dumps(spec))
 
     def command(self, *more: str) -> list[str]:
-        url = self.store.as_uri()
+        url = self.store_url or self.store.as_uri()
         own = ["host", "--store", url, "--spec", self.key, "--root", str(self.root), "--once"]
         return [self.python, str(self.runner), *own, *more]
 

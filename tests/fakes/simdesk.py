@@ -77,6 +77,7 @@ class Desk:
         self.home = home
         self.file = home / "scenario.yaml"
         self.file.write_text(scenario, encoding="utf-8")
+        self.isolation = options.get("isolation")
         self._options = options
         self.start()
 

@@ -225,17 +225,7 @@ def test_a_host_that_cannot_read_its_spec_says_so_in_the_store(bench: HostBench)
 def test_a_spec_that_is_not_there_and_a_store_of_another_kind_are_refused(bench: HostBench) -> None:
     bench.run(code=2)
     assert "specs/D/L.json" in bench.said()
-    bench.command = lambda *_: [
-        bench.python,
-        str(bench.runner),
-        "host",
-        "--store",
-        "ftp://x",
-        "--spec",
-        "k",
-        "--root",
-        str(bench.root),
-    ]  # type: ignore[method-assign]  # another command line
+    bench.store_url = "ftp://x"
     bench.run(code=2)
     assert "ftp" in bench.said()
 

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,12 +145,13 @@ def test_the_client_is_light_to_import():
 
 
 def test_bad_calls_of_the_simulator_are_refused(desk: Desk):
-    for path, body in {
+    calls: dict[str, dict[str, Any]] = {
         "advance": {"seconds": -1},
         "preempt": {"instance": "nobody"},
         "stock": {"zone": "us-central1-f", "machine_type": "a2-ultragpu-8g", "model": "SPOT", "count": 1},
         "faults": {"on": "nothing"},
-    }.items():
+    }
+    for path, body in calls.items():
         with pytest.raises(ValueError, match=path):
             desk.sim("POST", path, **body)
     assert isinstance(desk.endpoint.folder, Path)

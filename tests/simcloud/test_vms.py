@@ -54,7 +54,6 @@ def _privileged() -> bool:
 )
 def server(request, tmp_path_factory) -> Iterator[Desk]:
     desk = Desk(tmp_path_factory.mktemp(request.param), SCENARIO, isolation=request.param)
-    desk.isolation = request.param
     yield desk
     desk.stop()
 

@@ -33,7 +33,7 @@ def names(archive: Path) -> list[str]:
         return tar.getnames()
 
 
-PART = st.text(st.characters(exclude_characters="/\0", exclude_categories=("Cs",)), min_size=1, max_size=8).filter(
+PART = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8).filter(
     lambda part: part not in (".", "..", ".git", ".venv", "__pycache__")
 )
 FILES = st.dictionaries(

@@ -115,7 +115,7 @@ def test_of_two_units_that_made_one_path_the_later_counts(store: Store, tmp_path
 def test_a_record_cannot_write_outside(store: Store, tmp_path: Path, path: str) -> None:
     keep(store, "one")
     with pytest.raises(StoreError, match="isn't a path below"):
-        pull(store, [record("a", **{path: "one"})], tmp_path / "to")
+        pull(store, [record("a", 1.0, "", **{path: "one"})], tmp_path / "to")
     with pytest.raises(StoreError, match="isn't a path below"):
         pull(store, [record("a", workdir="../up", x="one")], tmp_path / "to")
 
