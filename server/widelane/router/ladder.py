@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import floor
+from math import floor, inf
 
 from widelane.facts import Policy
 from widelane.models.catalog import Intent, MachineType, Offer
@@ -62,7 +62,11 @@ def legal_widths(bench: Bench, intent: Intent) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the lanes can do for a need: `possible` widths have a machine, `admitted` ones of them no quota denies."""
+    """What the lanes can do for a need.
+
+    `possible` widths may be asked for: there is a machine, or a lane that starts at the widest it holds. `admitted`
+    are those that a machine has and no quota denies.
+    """
 
     lanes: tuple[str, ...]
     possible: frozenset[int]
@@ -76,15 +80,23 @@ def survey(bench: Bench, need: Need) -> Survey:
     if found is None:
         bench.forget()
         lanes, widths = _lanes_in_order(bench, need), legal_widths(bench, need.intent)
-        others = any(lane not in (GCP, RUNPOD) for lane in lanes) or bool(RUNPOD in lanes and pod_gpus(bench, need))
+        most = max((_most_gpus(bench, need, lane) for lane in lanes), default=-1.0)
         rungs = {width: _any_rungs(bench, need, width) if GCP in lanes else () for width in widths}
         found = Survey(
             lanes,
-            frozenset(width for width in widths if others or rungs[width]),
-            frozenset(width for width in widths if others or any(r.admits is not Admits.NO for r in rungs[width])),
+            frozenset(w for w in widths if most >= 0 or rungs[w]),
+            frozenset(w for w in widths if w <= most or any(r.admits is not Admits.NO for r in rungs[w])),
         )
         bench.notes[key] = found
     return found
+
+
+def _most_gpus(bench: Bench, need: Need, lane: str) -> float:
+    """GPUs of the largest machine of a lane without tables: what is known of it, else any number; -1 for none."""
+    if lane == GCP or (lane == RUNPOD and not pod_gpus(bench, need)):
+        return -1
+    room = bench.rooms.get(lane)
+    return inf if room is None or room.gpus is None else room.gpus
 
 
 def _lanes_in_order(bench: Bench, need: Need) -> tuple[str, ...]:
