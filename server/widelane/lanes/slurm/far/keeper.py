@@ -98,7 +98,7 @@ class Keeper:
                 self._tell(runner, f"the runner ended with {code}, {restarts} times in a row")
                 return code if code > 0 else 1
             self._ending.wait(min(30.0, 0.5 * 2**restarts))
-        return 1
+        return 0 if (self._folder / "deleting").exists() else 1
 
     def _start(self, runner: Path) -> int:
         intent = self._intent
