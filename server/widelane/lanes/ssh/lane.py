@@ -72,7 +72,7 @@ class SshLane:
     @property
     def poll_seconds(self) -> float:
         """A question starts one Python on the host."""
-        return 2.0
+        return 1.0
 
     def room(self) -> LaneRoom:
         """As the configuration says; the host counts when it is asked for a machine."""
