@@ -22,6 +22,10 @@ from widelane.tools.plan_width import PlanWidthInput, plan_width
 pytestmark = pytest.mark.anyio
 
 NAMES = ["plan_width", "quota_check", "dispatch", "dispatch_status", "release"]
+SCHEMA_WORDS = {
+    *("type", "description", "properties", "required", "additionalProperties", "items", "anyOf", "enum"),
+    *("minimum", "maximum", "minLength"),
+}
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -53,6 +57,22 @@ async def test_the_list_is_small_and_says_what_each_tool_is_for(connect: Connect
         assert tool.output_schema is not None
         assert '"title"' not in json.dumps([tool.input_schema, tool.output_schema])
         assert "$ref" not in json.dumps([tool.input_schema, tool.output_schema])
+
+
+async def test_schemas_hold_no_word_that_json_schema_does_not_know(connect: Connect):
+    async with connect() as client:
+        listed = await client.list_tools()
+    for tool in listed.tools:
+        assert words(tool.input_schema) | words(tool.output_schema or {}) <= SCHEMA_WORDS, tool.name
+    waits = {tool.name: tool for tool in listed.tools}["dispatch_status"].input_schema["properties"]["wait_s"]
+    assert (waits["minimum"], waits["maximum"]) == (0, 50)
+
+
+def words(schema: dict[str, Any]) -> set[str]:
+    """Every keyword in a schema; names of properties are none."""
+    below = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
+    below += [schema["items"]] if "items" in schema else []
+    return set(schema).union(*map(words, below))
 
 
 async def test_every_tool_says_whether_it_changes_anything(connect: Connect):

@@ -30,8 +30,9 @@ def _flag(value: Any) -> Any:
 
 Text = Annotated[str, BeforeValidator(_text)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
-Count = Annotated[int, BeforeValidator(_number), Field(ge=0)]
-Seconds = Annotated[float, BeforeValidator(_number), Field(ge=0, le=50)]
+# The bounds come first: behind a validator they would not reach the published schema as `minimum` and `maximum`.
+Count = Annotated[int, Field(ge=0), BeforeValidator(_number)]
+Seconds = Annotated[float, Field(ge=0, le=50), BeforeValidator(_number)]
 
 
 class PlanGiven(Frozen):
