@@ -6,12 +6,13 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.fakes.killing import Scene
 from widelane import plan
-from widelane.config import GcpSettings, LocalSettings, Settings
+from widelane.config import GcpSettings, LocalSettings, RunpodSettings, Settings, SlurmSettings
 from widelane.dispatcher import Client, SimTarget
 from widelane.dispatcher.assembly import make_bench
 from widelane.dispatcher.locking import is_held
@@ -156,21 +157,58 @@ def test_a_plan_to_be_revised_is_refused_before_anything_is_written(local: Local
 
 
 @pytest.mark.parametrize(
-    ("change", "code"),
+    ("change", "code", "place"),
     [
-        (("    source: {path: .}\n    command: python3 count.py {part}\n", "    source: {path: .}\n"), "no_command"),
-        (("    after: [count]\n", "    after: [count]\n    hold: true\n"), "hold_unsupported"),
-        (("source: {path: .}", "source: {path: nowhere}"), "no_source"),
+        (
+            ("    source: {path: .}\n    command: python3 count.py {part}\n", "    source: {path: .}\n"),
+            "no_command",
+            ":4:",
+        ),
+        (("    after: [count]\n", "    after: [count]\n    hold: true\n"), "hold_unsupported", ":13:"),
+        (("source: {path: .}", "source: {path: nowhere}"), "no_source", ""),
     ],
 )
 def test_what_can_not_be_carried_out_is_refused_with_its_place(
-    local: Local, change: tuple[str, str], code: str
+    local: Local, change: tuple[str, str], code: str, place: str
 ) -> None:
     with pytest.raises(InputError) as refused:
         local.submit(text(more=SECOND).replace(*change))
     assert refused.value.code == code
+    assert refused.value.message.startswith(f"<argument>{place}")
     assert refused.value.hint
     assert local.client.runs() == ()
+
+
+def test_a_phase_that_is_chosen_is_refused_at_its_own_place(local: Local) -> None:
+    held = text(more=SECOND).replace("    after: [count]\n", "    after: [count]\n    hold: true\n")
+    with pytest.raises(InputError) as refused:
+        local.submit(held, phase="page")
+    assert refused.value.message.startswith("<argument>:13:")
+
+
+@pytest.mark.parametrize(
+    "lanes",
+    [
+        {"gcp": GcpSettings(project="p", endpoint="http://127.0.0.1:9")},
+        {"slurm": {"hpc": SlurmSettings(host="login.example.org", gpus=8)}},
+        {"runpod": RunpodSettings()},
+    ],
+    ids=str,
+)
+def test_secrets_are_refused_where_no_lane_hands_them_over(local: Local, lanes: dict[str, Any]) -> None:
+    local.settings = Settings(home=local.settings.home, **lanes)
+    local.client = Client(local.settings)
+    gpu = "    intent: capture-7b\n    gpu_hours: 0.1\n    width: 1\n    secrets: [HF_TOKEN]\n"
+    with pytest.raises(InputError, match="names secrets") as refused:
+        local.submit(text().replace("    gpus: 0\n    wall_minutes: 1\n", gpu))
+    assert refused.value.code == "secrets_unsupported"
+    assert next(iter(lanes)) in refused.value.hint
+    assert not local.settings.home.exists()
+
+
+def test_work_on_this_machine_may_name_the_secrets_of_its_environment(local: Local) -> None:
+    named = text().replace("    wall_minutes: 1\n", "    wall_minutes: 1\n    secrets: [HF_TOKEN]\n", 1)
+    assert local.run(named)
 
 
 def test_a_phase_that_is_not_in_the_plan_is_refused_with_the_ones_that_are(local: Local) -> None:

@@ -36,8 +36,7 @@ def after_of(run: RunState) -> dict[str, tuple[str, ...]]:
 
 def bench_of(run: RunState) -> Bench:
     """Tables, policy and lanes as the run's caller had them."""
-    settings = settings_of(run.requested)
-    return make_bench(settings)
+    return make_bench(settings_of(run.requested))
 
 
 def make_bench(settings: Settings) -> Bench:

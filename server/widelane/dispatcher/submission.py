@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 
 from widelane.config import Settings
-from widelane.dispatcher.assembly import make_bench, plan_of
+from widelane.dispatcher.assembly import bench_of, make_bench, plan_of, settings_of
 from widelane.dispatcher.assignment import Assignment
 from widelane.dispatcher.edge import new_run_id
 from widelane.dispatcher.places import default_store
@@ -22,6 +22,9 @@ from widelane.models.plan import Accept, ParsedPlan, Phase, Plan
 from widelane.models.verdict import PhaseVerdict, PlanVerdict
 from widelane.router import UnitSalt, dispatch_key, make_units
 from widelane.store import open_store, publish_runner
+
+_INHERITING = frozenset({"local"})
+"""Lanes whose work has the environment of who started it, secrets included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +111,15 @@ class Submission:
 
     def _check(self, chosen: list[tuple[Phase, PhaseVerdict]]) -> None:
         """Refuse what can't be carried out, before anything is written."""
-        for index, (phase, verdict) in enumerate(chosen):
-            line, column = self._parsed.marks.place("phases", index)
+        numbers = {phase.name: number for number, phase in enumerate(self._parsed.plan.phases)}
+        for phase, verdict in chosen:
+            line, column = self._parsed.marks.place("phases", numbers[phase.name])
             place = f"{self._parsed.origin}:{line}:{column}: phase {phase.name}"
             if phase.command is None and not any(arm.command for arm in phase.arms):
                 raise InputError(f"{place} has no command", hint="add `command:`", code="no_command")
-            if phase.secrets and any(rung.lane == "gcp" for rung in verdict.ladder):
-                hint = "leave `secrets` out; the gcp lane can't hand them over yet"
+            deaf = sorted({rung.lane for rung in verdict.ladder} - _INHERITING)
+            if phase.secrets and deaf:
+                hint = f"leave `secrets` out; no lane but local hands them over yet, and it may walk {', '.join(deaf)}"
                 raise InputError(f"{place} names secrets", hint=hint, code="secrets_unsupported")
             if phase.hold:
                 hint = "leave `hold` out; each phase walks for its own machine"
@@ -194,7 +199,7 @@ def _check_inputs(run_id: str, request: RunRequested) -> None:
     run = RunState(run_id, request, "", {})
     plan = plan_of(run)
     named = {phase.name for phase in request.phases}
-    bench = make_bench(_settings_of(request))
+    bench = make_bench(settings_of(request))
     phases = {phase.name: phase for phase in plan.phases}
     for name in named:
         for before in phases[name].after:
@@ -206,10 +211,6 @@ def _check_inputs(run_id: str, request: RunRequested) -> None:
             if not work.complete():
                 hint = f"dispatch the whole plan, or `--phase {before}` first"
                 raise InputError(f"phase {name} comes after {before}, which has not run", hint=hint, code="not_run")
-
-
-def _settings_of(request: RunRequested) -> Settings:
-    return Settings.model_validate(request.settings)
 
 
 def _at_work(journal: Journal, request: RunRequested) -> tuple[str, str] | None:
@@ -240,7 +241,7 @@ def _done_before(journal: Journal, request: RunRequested) -> tuple[str, str] | N
         if run.ended is None or run.ended.state != DispatchState.SUCCEEDED.value:
             continue
         plan = plan_of(run)
-        bench = make_bench(_settings_of(run.requested))
+        bench = bench_of(run)
         store = open_store(run.requested.store_url)
         named = {phase.name for phase in run.requested.phases}
         works = [

@@ -56,7 +56,7 @@ class Worker:
             self._end(DispatchState.CANCELLED, "cancelled")
         elif case.phase.started is None:
             self._start()
-        elif self._all_done():
+        elif self._work.complete():
             self._end(DispatchState.SUCCEEDED, "done")
         else:
             self._go_on()
@@ -64,10 +64,6 @@ class Worker:
     def _start(self) -> None:
         total, done = self._work.count_done()
         self._case.record(PhaseStarted(units=total, already_done=done))
-
-    def _all_done(self) -> bool:
-        """Whether every unit and the merge have a record."""
-        return self._work.complete()
 
     def _go_on(self) -> None:
         """No machine is held and work is left: end, walk, or walk again."""
