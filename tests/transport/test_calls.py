@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.sources import modules
+from tests.house.sources import imports, modules
 from widelane.errors import LaneUnknownError
+from widelane.lanes.ssh.lane import FAR
+from widelane.store.depot import DEPOT
 from widelane.transport import Host, Program, RefusedError, Request, UnfitError
+from widelane.transport.program import BASICS
+from widelane.transport.remote import frame
 
 Eventually = Callable[..., None]
 
@@ -138,11 +142,17 @@ def test_a_program_that_ends_without_an_answer_is_unknown(here: Host) -> None:
     assert not isinstance(told.value, RefusedError | UnfitError)
 
 
-def test_what_is_sent_to_hosts_needs_python_3_9_and_the_standard_library() -> None:
-    sent = [module for module in modules() if ".remote." in module.name or ".ssh.far." in module.name]
-    assert len(sent) >= 2
-    for module in sent:
-        ast.parse(module.text, feature_version=(3, 9))
+@pytest.mark.parametrize("program", [BASICS, Program(DEPOT), FAR], ids=["basics", "depot", "ssh"])
+def test_what_is_sent_to_hosts_needs_python_3_9_and_what_was_sent_before_it(program: Program) -> None:
+    texts = {module.name: module for module in modules()}
+    known = {frame.NAME}
+    for name in (frame.NAME, *program.modules):
+        ast.parse(texts[name].text, feature_version=(3, 9))
+        wanted = {found.module for found in imports(texts[name])}
+        ours = {module for module in wanted if module.partition(".")[0] == "widelane"}
+        assert {module.partition(".")[0] for module in wanted - ours} <= sys.stdlib_module_names
+        assert not {module for module in ours if not any(f"{there}.".startswith(f"{module}.") for there in known)}
+        known.add(name)
 
 
 def _lives(pid: int) -> bool:
