@@ -397,20 +397,21 @@ def test_a_controller_that_does_not_answer_leaves_everything_unknown(
 
 
 def test_a_cancel_that_is_not_confirmed_stops_everything_and_names_the_job(
-    bench: Bench, shadow: Callable[[str, str], None]
+    bench: Bench, shadow: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent = bench.launch(argv=("sh", "-c", "while [ ! -e out.txt ]; do sleep 0.1; done"))
+    sent = bench.launch()
     machine = bench.granted(sent)
     shadow("scancel", "exit 0")
-    keeper = bench.folder(sent) / "deleting"
-    bench.lane._cluster.cancel(sent.name)
-    keeper.unlink()
-    (bench.folder(sent) / "cancelled").write_text(str(time.time() - 121))
+    cancelled = bench.folder(sent) / "cancelled"
+    cancelled.write_text(str(time.time() - 121))
     with pytest.raises(LaneUnknownError) as told:
         bench.lane.delete(sent.name, ZONE)
     assert told.value.code == "cancel_unconfirmed"
     assert machine.id in told.value.message
     assert sent.name in told.value.message
+    monkeypatch.setenv("PATH", os.environ["PATH"].partition(":")[2])
+    cancelled.unlink()
+    bench.gone(sent)
 
 
 def test_a_host_without_slurm_is_a_mistake_of_the_section(
