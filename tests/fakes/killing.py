@@ -47,7 +47,7 @@ phases:
     axes: {{draw: {units}}}
     gpu_hours: 8
     width: {width}
-    source: {{path: .}}
+    source: {{path: ../job}}
     env: {{SALT: "{salt}", WITNESS: "{witness}"}}
     command: python3 witness.py {{draw}}
     outputs: ["out/{{draw}}.json"]
@@ -62,6 +62,7 @@ class Scene:
         self.home = folder / "home"
         self.units = units
         (folder / "job").mkdir(parents=True)
+        (folder / "plans").mkdir()
         (folder / "job" / "witness.py").write_text(WITNESS)
         (folder / "sim.yaml").write_text(SCENARIO)
         self.sim: SimEndpoint = ensure_running(folder / "sim.yaml", self.home, idle_seconds=60)
@@ -72,14 +73,14 @@ class Scene:
         return PLAN.format(units=self.units, width=min(8, self.units), salt=salt, witness=self.folder / "witness.txt")
 
     def submit(self, salt: str) -> str:
-        parsed = plan.parse(self.plan_text(salt), "<argument>", str(self.folder / "job"))
+        parsed = plan.parse(self.plan_text(salt), "<argument>", str(self.folder / "plans"))
         verdict = judge(parsed, make_bench(self.settings))
         answer = self.client.submit(parsed, verdict, sim=SimTarget(self.sim.url))
         assert answer.run_id is not None, answer
         return answer.run_id
 
     def submit_by_command(self, salt: str) -> subprocess.Popen[bytes]:
-        path = self.folder / "job" / f"{salt}.yaml"
+        path = self.folder / "plans" / f"{salt}.yaml"
         path.write_text(self.plan_text(salt))
         command = [sys.executable, "-m", "widelane.cli", "dispatch", str(path), "--sim", self.sim.url]
         quiet = subprocess.DEVNULL

@@ -12,6 +12,7 @@ from widelane.config import Settings
 from widelane.config.settings import SshSettings
 from widelane.lanes.ssh.far.folder import Folder
 from widelane.lanes.ssh.far.folder import yard as yard_of
+from widelane.transport.line import control_folder
 
 
 class SshBox:
@@ -47,7 +48,7 @@ class SshBox:
 
     def disconnect(self) -> None:
         """End the connections that users hold open."""
-        folders = [home / "ssh" for home in self.homes]
+        folders = [control_folder(home) for home in self.homes]
         self.server.hang_up(*[path for folder in folders for path in folder.glob("*") if path.is_socket()])
         self.homes.clear()
 

@@ -140,7 +140,7 @@ class SshLine:
         self._connect_timeout = f"ConnectTimeout={connect_seconds}"
         own = ["-F", str(config.absolute())] if config is not None else []
         name = hashlib.sha256("\0".join([host, *own]).encode()).hexdigest()[:12]
-        self.socket = _control_folder(home) / name
+        self.socket = control_folder(home) / name
         self._base = ["ssh", *own, "-S", str(self.socket)]
         with _shared_lock:
             self._shared = _shared.setdefault(self.socket, _Shared())
@@ -242,7 +242,7 @@ def _options(*more: str) -> list[str]:
     return [word for option in (*_OPTIONS, *more) for word in ("-o", option)]
 
 
-def _control_folder(home: Path) -> Path:
+def control_folder(home: Path) -> Path:
     """A folder below the home; where that makes names too long, one of this user's for that home."""
     folder = home.absolute() / "ssh"
     if len(os.fsencode(folder)) + 1 + 12 <= _LONGEST_SOCKET:
