@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from widelane.models.base import Frozen
 from widelane.models.plan import ProvisioningModel
@@ -83,8 +85,14 @@ class Finding(Frozen):
     """The reason of the `accept` entry that overrides it."""
 
 
-class WidthRow(Frozen):
-    """What one width gives. `wall_hours` excludes waiting for a machine and boot."""
+@dataclass(frozen=True, slots=True)
+class WidthRow:
+    """What one width gives. `wall_hours` excludes waiting for a machine and boot.
+
+    No model of its own but a plain record: a plan may have many thousands of them.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     width: int
     wall_hours: float
@@ -107,8 +115,11 @@ class WidthRow(Frozen):
     """Expected on a spot machine, with what preemptions repeat; None when it would hardly end."""
 
 
-class Economics(Frozen):
-    """What holds of a phase at every width. Hours of wall clock."""
+@dataclass(frozen=True, slots=True)
+class Economics:
+    """What holds of a phase at every width. Hours of wall clock. A plain record, as `WidthRow`."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     work_hours: float
     """All units one after the other, on one group."""

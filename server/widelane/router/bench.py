@@ -16,6 +16,7 @@ GCP = "gcp"
 LOCAL = "local"
 RUNPOD = "runpod"
 _REMEMBERED = 10_000
+_SHEETS = 256
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Bench:
     """Rungs that were worked out already; a memory of pure results, never an input."""
     notes: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any], compare=False, repr=False)
     """Other results worked out already, as above."""
+    sheets: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any], compare=False, repr=False)
+    """What the widths of the newest works give, as above."""
 
     @property
     def where(self) -> tuple[str, ...]:
@@ -53,6 +56,12 @@ class Bench:
         if len(self.rungs) + len(self.notes) > _REMEMBERED:
             self.rungs.clear()
             self.notes.clear()
+
+    def keep_sheet(self, key: Hashable, sheet: object) -> None:
+        """Remember a sheet. Few are kept: each holds much, and a plan repeats the works that it has just had."""
+        if len(self.sheets) >= _SHEETS:
+            self.sheets.clear()
+        self.sheets[key] = sheet
 
     def machines(self, names: tuple[str, ...], width: int) -> tuple[tuple[MachineType, ...], ...]:
         """For each family (or machine type) of `names`, its whole-GPU machines of that width, smallest first."""

@@ -34,8 +34,14 @@ class Choice:
         now = self.cells.get(width)
         if now is None:
             return None
-        better = [cell for cell in self._known(self.admitted) if cell.width > width and self._pays(now, cell)]
-        return min(better, key=lambda cell: (round(cell.hours, 9), cell.width), default=None)
+        better = [
+            cell
+            for wider, cell in self.cells.items()
+            if wider > width and wider in self.admitted and self._pays(now, cell)
+        ]
+        if len(better) < 2:
+            return better[0] if better else None
+        return min(better, key=lambda cell: (round(cell.hours, 9), cell.width))
 
     def narrower(self, width: int) -> Cell | None:
         """The cell that makes `width` too wide: the narrowest that is nearly as fast and not itself too narrow.
@@ -50,8 +56,11 @@ class Choice:
         return next(
             (
                 cell
-                for cell in self._known(able)
-                if self.least <= cell.width < width and cell.hours <= limit and self.wider(cell.width) is None
+                for narrow, cell in self.cells.items()
+                if self.least <= narrow < width
+                and narrow in able
+                and cell.hours <= limit
+                and self.wider(narrow) is None
             ),
             None,
         )
@@ -96,9 +105,6 @@ class Choice:
 
     def _first(self, widths: frozenset[int]) -> int:
         return min((w for w in widths if w >= self.start), default=max(widths))
-
-    def _known(self, widths: frozenset[int]) -> list[Cell]:
-        return [self.cells[width] for width in self.widths if width in widths and width in self.cells]
 
     def _pays(self, now: Cell, wider: Cell) -> bool:
         saved = now.hours - wider.hours

@@ -25,9 +25,11 @@ def command_findings(case: PhaseCase) -> Iterator[Finding]:
         yield from _group(case, part)
         yield from _machines(case, part)
         yield from _barrier(case, part)
-    yield from _lane_env(case)
+        if part.facts.variables:
+            yield from _lane_env(case, (*part.where, "command"), part.facts)
     for key, command, known in (("setup", case.phase.setup, ()), ("merge", case.phase.merge, (SHARDS,))):
         if command is not None:
+            yield from _lane_env(case, (key,), read_command(command))
             facts = read_command(command)
             yield from _words(case, (key,), facts)
             yield from _unknown(case, (key,), facts.names, known)
@@ -178,19 +180,11 @@ def _barrier(case: PhaseCase, part: Part) -> Iterator[Finding]:
         )
 
 
-def _lane_env(case: PhaseCase) -> Iterator[Finding]:
+def _lane_env(case: PhaseCase, at: tuple[str | int, ...], facts: CommandFacts) -> Iterator[Finding]:
     """Variables that some lane which may run the phase doesn't set."""
-    phase = case.phase
-    given = {name for name, _ in phase.env}.union(phase.secrets)
-    commands = [((*part.where, "command"), part.facts) for part in case.work.parts]
-    commands += [
-        ((key,), read_command(command))
-        for key, command in (("setup", phase.setup), ("merge", phase.merge))
-        if command is not None
-    ]
-    for at, facts in commands:
-        for name in sorted(facts.variables - given):
-            yield from _unset(case, at, name, shell=facts.shell)
+    given = {name for name, _ in case.phase.env}.union(case.phase.secrets)
+    for name in sorted(facts.variables - given):
+        yield from _unset(case, at, name, shell=facts.shell)
 
 
 def _unset(case: PhaseCase, at: tuple[str | int, ...], name: str, *, shell: bool) -> Iterator[Finding]:

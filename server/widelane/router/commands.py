@@ -61,9 +61,19 @@ def words_of(command: Command) -> list[str]:
     """The command's words. Raises ValueError when a quote stays open."""
     if not isinstance(command, str):
         return list(command)
-    if "'" in command or '"' in command or "\\" in command:
-        return shlex.split(command)
-    return command.split()
+    return command.split() if _is_plain(command) else shlex.split(command)
+
+
+def _is_plain(command: str) -> bool:
+    """Whether nothing in it is quoted."""
+    return not ("'" in command or '"' in command or "\\" in command)
+
+
+def _operators(command: Command, words: Sequence[str]) -> tuple[str, ...]:
+    """Words that only a shell would understand; a list of words is taken as it is."""
+    if not isinstance(command, str) or not any(mark in command for mark in "&|;<>"):
+        return ()
+    return tuple([word for word in words if _OPERATORS.fullmatch(word)])
 
 
 @lru_cache(maxsize=4096)
@@ -73,8 +83,8 @@ def read_command(command: Command) -> CommandFacts:
         words = words_of(command)
     except ValueError as error:
         return CommandFacts(error=str(error))
-    names = names_in(words)
-    operators = tuple(w for w in words if _OPERATORS.fullmatch(w)) if isinstance(command, str) else ()
+    names = names_in((command,) if isinstance(command, str) and _is_plain(command) else words)
+    operators = _operators(command, words)
     assignment = words[0] if words and _ASSIGNMENT.match(words[0]) else ""
     program, devices = _program(words)
     script = script_of(program)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from math import inf
 
 from widelane.facts import Policy
 from widelane.models.catalog import Intent
-from widelane.models.plan import ParsedPlan, Phase
+from widelane.models.plan import ParsedPlan, Phase, Plan
 from widelane.models.verdict import (
+    Economics,
     Finding,
     FindingCode,
     Length,
@@ -46,9 +48,12 @@ from widelane.router.plan_findings import (
     spot_findings,
 )
 from widelane.router.rooms import fit_rooms
+from widelane.router.sheet import Sheet, width_sheet
+from widelane.router.spot import daly_interval
 from widelane.router.width_findings import width_findings
-from widelane.router.widths import cell, economics, rows
 from widelane.router.work import Mode, Work, measure
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def judge(parsed: ParsedPlan, bench: Bench) -> PlanVerdict:
@@ -82,9 +87,31 @@ def _chained(case: PhaseCase, parsed: ParsedPlan, places: dict[str, int]) -> Ite
 
 def plan_digest(parsed: ParsedPlan, policy: Policy) -> str:
     """sha256 over the normalized plan and the policy: not over where keys stand, nor over the source's content."""
-    body = {"plan": parsed.as_json(), "policy": policy.version}
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    digest = hashlib.sha256()
+    for piece in _canonical(parsed.plan, policy):
+        digest.update(piece.encode())
+    return digest.hexdigest()
+
+
+def _canonical(plan: Plan, policy: Policy) -> Iterator[str]:
+    """The JSON of plan and policy version with sorted keys, phase by phase: a large plan is never there twice."""
+    rest = plan.model_dump(mode="json", exclude_defaults=True, exclude={"phases"})
+    before = {key: value for key, value in rest.items() if key < "phases"}
+    after = {key: value for key, value in rest.items() if key > "phases"}
+    yield '{"plan":{' + (f"{_members(before)}," if before else "")
+    yield '"phases":['
+    for index, phase in enumerate(plan.phases):
+        yield ("," if index else "") + _json(phase.model_dump(mode="json", exclude_defaults=True))
+    yield "]" + (f",{_members(after)}" if after else "") + '},"policy":' + _json(policy.version) + "}"
+
+
+def _json(value: object) -> str:
+    return _ENCODER.encode(value)
+
+
+def _members(fields: dict[str, object]) -> str:
+    """The inside of an object."""
+    return _json(fields)[1:-1]
 
 
 def _case(parsed: ParsedPlan, bench: Bench, index: int) -> PhaseCase:
@@ -105,18 +132,18 @@ def _gpu_side(case: PhaseCase, intent: Intent) -> GpuSide:
         limit = min(limit, phase.time_limit_hours)
     if case.accepted(FindingCode.EXCEEDS_RUN_LIMIT) is not None:
         limit = inf
-    choice = _choice(case, need, legal, limit)
+    # Only multiples of the group are asked for; when there is none, bad_group says so.
+    widths = tuple([w for w in legal if w >= work.group and w % work.group == 0]) or legal[-1:]
+    sheet = width_sheet(bench, work, widths, case.spot)
+    choice = _choice(case, need, sheet, widths, limit)
     asked = phase.width
     recommended = _recommend(choice, work, asked)
     requested = recommended if asked is None else asked
-    return GpuSide(intent, need, legal, choice, asked, requested, recommended, limit)
+    return GpuSide(intent, need, legal, choice, sheet, asked, requested, recommended, limit)
 
 
-def _choice(case: PhaseCase, need: Need, legal: tuple[int, ...], limit: float) -> Choice:
-    bench, work, least = case.bench, case.work, _least(case.phase)
-    # Only multiples of the group are asked for; when there is none, bad_group says so.
-    widths = tuple([w for w in legal if w >= work.group and w % work.group == 0]) or legal[-1:]
-    cells = {width: found for width in widths if (found := cell(work, width)) is not None}
+def _choice(case: PhaseCase, need: Need, sheet: Sheet, widths: tuple[int, ...], limit: float) -> Choice:
+    bench, work, least, cells = case.bench, case.work, _least(case.phase), sheet.cells
     able = survey(bench, need)
     feasible = frozenset(
         [w for w in widths if w >= least and w in able.possible and (w not in cells or cells[w].hours <= limit)]
@@ -167,9 +194,9 @@ def _phase_verdict(case: PhaseCase, held: int, chained: tuple[Finding, ...]) -> 
         *width_findings(case),
         *idle_findings(case, held),
         *chained,
-        *arm_findings(case),
-        *reload_findings(case),
-        *spot_findings(case, leads_with_spot=length is Length.SHORT),
+        *(arm_findings(case) if phase.arms else ()),
+        *(reload_findings(case) if case.work.reloads or case.work.mode is Mode.STATIC else ()),
+        *(spot_findings(case) if length is Length.SHORT else ()),
         *command_findings(case),
     )
     judged = PhaseVerdict(
@@ -186,7 +213,7 @@ def _phase_verdict(case: PhaseCase, held: int, chained: tuple[Finding, ...]) -> 
         length_reason=reason,
         findings=findings,
         ladder=_ladder(case, short=length is Length.SHORT),
-        economics=economics(case.work, case.spot, _write_hours(phase)) if gpu is not None else None,
+        economics=_economics(case),
     )
     rooms = case.bench.rooms
     if not rooms:
@@ -194,8 +221,16 @@ def _phase_verdict(case: PhaseCase, held: int, chained: tuple[Finding, ...]) -> 
     return judged.model_copy(update={"ladder": fit_rooms(judged.ladder, rooms, judged, case.bench.policy)})
 
 
-def _write_hours(phase: Phase) -> float | None:
-    return None if phase.checkpoint_write_minutes is None else phase.checkpoint_write_minutes / 60
+def _economics(case: PhaseCase) -> Economics | None:
+    """What holds at every width; the interval between checkpoints where the plan says what writing one takes."""
+    if case.gpu is None:
+        return None
+    found = case.gpu.sheet.economics
+    write = case.phase.checkpoint_write_minutes
+    if found is None or write is None:
+        return found
+    minutes = round(daly_interval(write / 60, case.spot.mean) * 60, 1)
+    return replace(found, checkpoint_minutes=minutes)
 
 
 def _verdict(findings: Iterable[Finding]) -> Verdict:
@@ -205,7 +240,7 @@ def _verdict(findings: Iterable[Finding]) -> Verdict:
 
 def _rows(case: PhaseCase) -> tuple[WidthRow, ...]:
     if case.gpu is not None:
-        return rows(case.work, case.gpu.choice.cells, case.spot)
+        return case.gpu.sheet.rows
     if not case.without_gpu or case.phase.wall_minutes is None:
         return ()
     hours = round(case.phase.wall_minutes / 60, 4)

@@ -10,6 +10,7 @@ from widelane.models.verdict import NEVER_ACCEPTED, Finding, FindingCode, Severi
 from widelane.router.bench import GCP, LOCAL, Bench
 from widelane.router.choosing import Choice
 from widelane.router.ladder import Need, need_of, survey
+from widelane.router.sheet import Sheet
 from widelane.router.spot import Spot
 from widelane.router.widths import Cell
 from widelane.router.work import Work
@@ -25,6 +26,7 @@ class GpuSide:
     need: Need
     legal: tuple[int, ...]
     choice: Choice
+    sheet: Sheet
     asked: int | None
     requested: int
     recommended: int

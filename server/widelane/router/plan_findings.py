@@ -144,11 +144,11 @@ def reload_findings(case: PhaseCase) -> Iterator[Finding]:
             )
 
 
-def spot_findings(case: PhaseCase, *, leads_with_spot: bool) -> Iterator[Finding]:
-    """Advice that a preemption would lose more than it should."""
+def spot_findings(case: PhaseCase) -> Iterator[Finding]:
+    """Advice that a preemption would lose more than it should, for work that leads with spot."""
     gpu, work, mean = case.gpu, case.work, case.bench.policy.spot_mean_hours
     cell = gpu.cell if gpu is not None else None
-    if cell is None or not leads_with_spot or work.checkpoint is not None:
+    if cell is None or work.checkpoint is not None:
         return
     spread = work.mode in (Mode.UNITS, Mode.STATIC) and work.units > 1 and not work.restarts
     longest = max([hours for _, hours in work.segments or ()], default=0.0) if spread else cell.run

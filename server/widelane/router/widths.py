@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from widelane.models.verdict import Economics, WidthRow
-from widelane.router.schedule import EXACT_UNITS, count_of, dealt_hours, lower_bound, run_hours
-from widelane.router.spot import Spot, daly_interval
+from widelane.models.verdict import Economics
+from widelane.router.schedule import EXACT_UNITS, count_of, dealt_hours, run_hours
 from widelane.router.work import Mode, Work
 
 _SPREAD = (Mode.UNITS, Mode.STATIC)
@@ -44,17 +42,7 @@ def cell(work: Work, width: int) -> Cell | None:
     return Cell(width, hours, useful / held if held else 1.0, width - busy, shards, waves, run, bare)
 
 
-def rows(work: Work, cells: Mapping[int, Cell], spot: Spot) -> tuple[WidthRow, ...]:
-    """The cells as reported, narrowest first."""
-    found: list[WidthRow] = []
-    before: Cell | None = None
-    for cell in cells.values():
-        found.append(_row(work, cell, before, spot))
-        before = cell
-    return tuple(found)
-
-
-def economics(work: Work, spot: Spot, write_hours: float | None) -> Economics | None:
+def economics(work: Work) -> Economics | None:
     """What holds at every width; None without an estimate."""
     if work.segments is None:
         return None
@@ -67,17 +55,26 @@ def economics(work: Work, spot: Spot, write_hours: float | None) -> Economics | 
         saturation = min(saturation, max(usable, work.group))
     return Economics(
         work_hours=round(work.total, 4),
-        longest_unit_hours=round(max([hours for _, hours in work.segments], default=0.0), 4),
+        longest_unit_hours=round(longest_of(work), 4),
         speedup_cap=round((fixed + work.total) / fixed, 2) if counts else None,
         saturation_width=saturation,
-        checkpoint_minutes=None if not write_hours else round(daly_interval(write_hours, spot.mean) * 60, 1),
     )
+
+
+def longest_of(work: Work) -> float:
+    """Hours of the longest unit."""
+    return max([hours for _, hours in work.segments or ()], default=0.0)
+
+
+def spreads(work: Work) -> bool:
+    """Whether there are units to pull or to deal."""
+    return work.mode in _SPREAD and work.units > 1
 
 
 def static_hours(work: Work, shards: int) -> float | None:
     """Run hours when the units are dealt out before; None when there is nothing to deal."""
     segments = work.segments
-    if not segments or work.mode not in _SPREAD or work.units < 2:
+    if not segments or not spreads(work):
         return None
     if count_of(segments) > EXACT_UNITS and len(segments) > 1:
         return dealt_hours(segments, shards)
@@ -87,77 +84,6 @@ def static_hours(work: Work, shards: int) -> float | None:
 def pulled_hours(work: Work, shards: int) -> float:
     """Run hours when each free group pulls the next unit, whatever the command does."""
     return run_hours(work.segments or (), shards, work.reloads)
-
-
-def _row(work: Work, cell: Cell, before: Cell | None, spot: Spot) -> WidthRow:
-    fixed = work.setup + work.tail
-    dealt = static_hours(work, cell.shards)
-    spotted = _spot_hours(work, cell, spot)
-    places = cell.shards * cell.waves
-    return WidthRow(
-        width=cell.width,
-        wall_hours=round(cell.hours, 4),
-        efficiency=round(cell.efficiency, 4),
-        stranded_gpus=cell.stranded,
-        shards=cell.shards,
-        waves=cell.waves,
-        binding=_binding(work, cell),
-        bound_hours=round(fixed + max(_bound(work, cell), work.floor_hours), 4),
-        fill=round(work.units / places, 4) if work.mode in _SPREAD and places and work.units > 1 else 1.0,
-        saves_minutes=round((before.hours - cell.hours) * 60, 1) if before is not None else 0.0,
-        static_hours=None if dealt is None else round(fixed + max(dealt, work.floor_hours), 4),
-        spot_hours=None if spotted is None else round(spotted, 4),
-    )
-
-
-def _bound(work: Work, cell: Cell) -> float:
-    """Hours that no order of the units beats; for work that doesn't spread, what it takes."""
-    if work.mode not in _SPREAD or work.units < 2 or not work.segments:
-        return cell.bare
-    return lower_bound(work.segments, cell.shards)
-
-
-def _binding(work: Work, cell: Cell) -> str:
-    """The part of the wall clock that is longest, and within the run what makes it so long."""
-    run, reload = cell.run, max(cell.run - max(cell.bare, work.floor_hours), 0.0)
-    if work.setup > max(run - reload, reload, work.tail):
-        return "setup"
-    if work.tail > max(run - reload, reload):
-        return "tail"
-    if reload > run - reload:
-        return "reload"
-    return _run_binding(work, cell)
-
-
-def _run_binding(work: Work, cell: Cell) -> str:
-    """What makes the run as long as it is."""
-    if (work.floor_hours and cell.run <= work.floor_hours) or (work.cap is not None and cell.shards >= work.cap):
-        return "waiver"
-    if work.mode not in _SPREAD:
-        return "command" if work.mode is Mode.SINGLE or work.fixed is not None else "work"
-    even = work.total / cell.shards * (1 + 1e-9) if cell.shards else 0.0
-    if cell.shards < 2 or cell.bare <= even:
-        return "units" if cell.shards == work.units > 1 else "work"
-    longest = max([hours for _, hours in work.segments or ()], default=0.0)
-    return "longest_unit" if cell.bare <= longest * (1 + 1e-9) else "waves"
-
-
-def _spot_hours(work: Work, cell: Cell, spot: Spot) -> float | None:
-    """Expected hours on a machine that is taken away; the first set-up is paid once, later ones after each loss."""
-    if cell.hours == 0:
-        return 0.0
-    parts = [(1, cell.run)] if work.restarts or work.mode not in _SPREAD or work.units < 2 else work.segments or ()
-    work_hours = sum([count * hours for count, hours in parts])
-    expected = 0.0
-    for count, hours in parts:
-        each = spot.repeated(hours) if work.checkpoint is None else spot.checkpointed(hours, *work.checkpoint)
-        if each is None:
-            return None
-        expected += count * each
-    tail = spot.repeated(work.tail)
-    if tail is None:
-        return None
-    return work.setup + cell.run * (expected / work_hours if work_hours else 1.0) + tail
 
 
 def _run(work: Work, width: int) -> tuple[float, int, int]:
@@ -178,10 +104,13 @@ def _run(work: Work, width: int) -> tuple[float, int, int]:
 
 
 def _pulls(work: Work, groups: int, *, reloads: bool) -> float:
-    if work.mode not in _SPREAD or not work.segments:
+    segments = work.segments
+    if work.mode not in _SPREAD or not segments:
         return work.total
+    if len(segments) == 1 and not work.reloads:
+        return -(-segments[0][0] // groups) * segments[0][1]
     found = work.reloads if reloads else ()
-    return run_hours(work.segments, groups, found, static=work.mode is Mode.STATIC)
+    return run_hours(segments, groups, found, static=work.mode is Mode.STATIC)
 
 
 def _busy(work: Work, width: int, shards: int) -> int:

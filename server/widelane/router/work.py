@@ -76,6 +76,12 @@ class Work:
     """Hours of work between checkpoints within a unit, and hours that writing one takes."""
 
     @property
+    def numbers(self) -> tuple[object, ...]:
+        """Everything that wall clock depends on: works with equal numbers take equally long at every width."""
+        shape = (self.mode, self.units, self.group, self.fixed, self.cap, self.restarts)
+        return (*shape, self.segments, self.setup, self.tail, self.floor_hours, self.reloads, self.checkpoint)
+
+    @property
     def usable(self) -> int | None:
         """GPUs that can be busy at once, None for as many as there are."""
         if self.mode is Mode.LAUNCHER:
