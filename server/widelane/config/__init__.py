@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from widelane.config.home import make_home
 from widelane.config.load import FILE, load
 from widelane.config.settings import (
     SIM_PROJECT,
@@ -26,5 +27,6 @@ __all__ = [
     "SlurmSettings",
     "SshSettings",
     "load",
+    "make_home",
     "template",
 ]

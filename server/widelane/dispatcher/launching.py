@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from widelane.config import make_home
 from widelane.dispatcher.locking import is_held
 from widelane.dispatcher.places import lock_path, log_path
 from widelane.errors import LedgerError
@@ -24,8 +25,8 @@ def ensure_supervisor(home: Path) -> None:
     if is_held(lock_path(home)):
         return
     command = [sys.executable, "-m", "widelane.dispatcher", "--home", str(home.absolute())]
+    make_home(home)
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
         with log_path(home).open("ab") as log:
             subprocess.run(
                 ["/bin/sh", "-c", _IN_BACKGROUND, "sh", *command],

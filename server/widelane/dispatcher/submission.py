@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from widelane.config import Settings
+from widelane.config import Settings, make_home
 from widelane.dispatcher.assembly import bench_of, make_bench, plan_of, settings_of
 from widelane.dispatcher.assignment import Assignment
 from widelane.dispatcher.edge import new_run_id
@@ -131,6 +131,7 @@ class Submission:
         for name in {rung.lane for _, verdict in chosen for rung in verdict.ladder}:
             lane = open_lane(name, self._settings)
             lane.check(store_url)
+        make_home(self._settings.home)
         store = open_store(store_url)
         sources = publish_sources(store, self._parsed)
         keys = _dispatch_keys(self._parsed.plan, self._verdict, sources)

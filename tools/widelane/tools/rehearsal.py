@@ -21,9 +21,11 @@ def simulated(settings: Settings, sim: str, scenario: Path) -> Settings:
         ScenarioError: a scenario that can't be used.
         ConfigError: nothing answers at the URL.
     """
-    from widelane.simcloud import client  # noqa: PLC0415 - a rehearsal only
+    from widelane.config import make_home  # noqa: PLC0415 - a rehearsal only
+    from widelane.simcloud import client  # noqa: PLC0415 - as above
 
     if not sim.startswith(("http://", "https://")):
+        make_home(settings.home)
         found = client.ensure_running(scenario, settings.home)
         return settings.simulated(found.url, found.project)
     url = sim.rstrip("/")

@@ -35,7 +35,9 @@ def serve(scenario: Path, port: int, home: Path | None) -> None:
     def ready(endpoint: client.SimEndpoint) -> None:
         console.out(f"{endpoint.url}  project {endpoint.project}, {endpoint.clock_rate:g} simulated seconds a second\n")
 
-    server.serve(scenario, home or _default_home(), port, ready=ready, idle_seconds=math.inf)
+    folder = home or _default_home()
+    config.make_home(folder)
+    server.serve(scenario, folder, port, ready=ready, idle_seconds=math.inf)
 
 
 @sim_verb.command("stop")

@@ -15,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from widelane.config import make_home
 from widelane.errors import ConfigError, LaneUnknownError, WidelaneError
 from widelane.lanes.local.folder import MARK, Folder
 from widelane.lanes.protocol import Granted, Launch, Machine, MachineState, Pending, Progress
@@ -61,7 +62,8 @@ class LocalLane:
         if not Path("/proc/self/stat").exists():
             raise ConfigError("the local lane needs /proc: this system has none")
         try:
-            self._root.mkdir(parents=True, exist_ok=True)
+            make_home(self._root.parent)
+            self._root.mkdir(exist_ok=True)
         except OSError as error:
             raise ConfigError(f"{self._root} can't be made: {error}", hint="set WIDELANE_HOME") from error
 
