@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import sshbox, sshd
+from tests.fakes import runpod_server, sshbox, sshd
 from tests.fakes.launches import launch, rung
 from tests.fakes.slurm_cluster import Cluster
 from tests.fakes.slurm_cluster import running as slurm_in
-from widelane.config import Settings, SlurmSettings
+from widelane.config import RunpodSettings, Settings, SlurmSettings
 from widelane.lanes.protocol import Launch
 from widelane.lanes.registry import open_lane
 from widelane.models.verdict import Rung
@@ -138,6 +138,15 @@ def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 
 
 @pytest.fixture
+def account_of_pods(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[runpod_server.RunpodServer]:
+    """An account at RunPod whose key is in the environment, with stock."""
+    monkeypatch.setenv("A_KEY", runpod_server.KEY)
+    with runpod_server.runpod_server(tmp_path / "runpod") as made:
+        made.stock = {runpod_server.A100: {2: 8}}
+        yield made
+
+
+@pytest.fixture
 def sites(
     request: pytest.FixtureRequest, cloud: SimEndpoint, yard: Yard, tmp_path: Path
 ) -> Iterator[Callable[[str], Site]]:
@@ -156,12 +165,21 @@ def sites(
         where = rung("any", 2, lane="slurm.test", gpu="", zones=())
         return Site("slurm.test", home.model_copy(update={"slurm": {"test": test}}), "slurm.test", where, yard)
 
+    def pods(transport: str) -> Site:
+        found: runpod_server.RunpodServer = request.getfixturevalue("account_of_pods")
+        given = {"endpoint": found.url, "key_env": "A_KEY", "transport": transport}
+        settings = home.model_copy(update={"runpod": RunpodSettings.model_validate(given)})
+        place = runpod_server.A100
+        return Site("runpod", settings, place, rung(place, 2, lane="runpod", gpu="", zones=(place,)), yard)
+
     known = {
         "gcp": lambda: Site(
             "gcp", home.simulated(cloud.url, cloud.project), "us-central1-a", rung("a2-ultragpu-2g", 2), yard
         ),
         "local": lambda: Site("local", home, "local", rung("local", 0, lane="local", zones=("local",)), yard),
         "ssh.box": ssh_box,
+        "runpod": lambda: pods("rest2"),
+        "runpod by sdk": lambda: pods("sdk"),
         "slurm.test": slurm,
     }
     made: list[Site] = []

@@ -21,7 +21,7 @@ from widelane.models.attempt import Failure, Outcome
 Eventually = Callable[..., None]
 
 
-@pytest.fixture(params=["gcp", "local", "ssh.box", "slurm.test"])
+@pytest.fixture(params=["gcp", "local", "ssh.box", "slurm.test", "runpod", "runpod by sdk"])
 def site(request: pytest.FixtureRequest, sites: Callable[[str], Site]) -> Site:
     return sites(request.param)
 

@@ -20,7 +20,7 @@ from widelane.models.clock import Clock
 
 Eventually = Callable[..., None]
 Transport = Literal["rest2", "sdk"]
-QUICK = Patience(poll=0.02, write=5.0, young=0.4, read_pauses=(0.01, 0.02), longest_wait=0.2)
+QUICK = Patience(poll=0.02, write=5.0, young=0.4, gone=60.0, read_pauses=(0.01, 0.02), longest_wait=0.2)
 
 
 @dataclass

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
@@ -44,12 +45,14 @@ class Patience:
     write: float = 60.0
     """Most that a create or a deletion may take to be answered."""
     young: float = 60.0
+    gone: float = 600.0
+    """When a pod that began its work and is in no read is taken for gone."""
     read_pauses: tuple[float, ...] = (1.0, 4.0)
     longest_wait: float = 60.0
     """Most that is waited for in one go when the service asks to be left alone."""
 
 
-ON_THIS_HOST = Patience(poll=0.25, young=2.0, read_pauses=(0.05, 0.2), longest_wait=1.0)
+ON_THIS_HOST = Patience(poll=0.25, young=2.0, gone=20.0, read_pauses=(0.05, 0.2), longest_wait=1.0)
 """For a service on this host: it answers at once."""
 
 
@@ -118,8 +121,7 @@ class RunpodLane:
             return full
         sent_at = mark_sent(store, launch, self._clock.now())
         if sent_at is not None:
-            age = (self._clock.now() - sent_at).total_seconds()
-            return Pending("", queued=False) if age < self._patience.young else self._given_up(store, launch)
+            return self._missing(store, launch, "", sent_at)
         try:
             pod_id = self._send(launch)
         except CallError as error:
@@ -131,15 +133,13 @@ class RunpodLane:
         """How a pod that was made stands now; `operation` is its id."""
         pod = self._read(lambda: self._api().get(operation)) if operation else None
         if pod is not None and pod.status is not PodStatus.TERMINATED:
+            self._seen(launch.name)
             return stands(launch, pod)
         found = self._named(launch.name)
         if found:
             return stands(launch, chosen(launch, found))
         store = open_store(launch.store_url)
-        sent_at = mark_sent(store, launch, self._clock.now())
-        if sent_at is not None and (self._clock.now() - sent_at).total_seconds() < self._patience.young:
-            return Pending(operation, queued=False)
-        return self._given_up(store, launch)
+        return self._missing(store, launch, operation, mark_sent(store, launch, self._clock.now()))
 
     def find(self, name: str, zone: str) -> Machine | None:
         """The pod of that name, None when the service says that there is none.
@@ -220,22 +220,22 @@ class RunpodLane:
             return failure.model_copy(update={"outcome_known": False})
         return failure
 
-    def _given_up(self, store: Store, launch: Launch) -> Failure:
-        """Its pod can't be seen. Unless one has begun to work, none ever will."""
-        known = withdraw(store, launch)
-        return Failure(
-            outcome=Outcome.TRANSIENT,
-            scope=Scope.INSTANCE,
-            code="POD_LOST",
-            message=f"no pod {launch.name} is to be seen, and "
-            + ("none will do this work" if known else "one has begun this work"),
-            outcome_known=known,
-        )
+    def _missing(self, store: Store, launch: Launch, operation: str, sent_at: datetime | None) -> Progress:
+        """No read shows a pod of a create that was sent: too young, never made, or gone again."""
+        age = float("inf") if sent_at is None else (self._clock.now() - sent_at).total_seconds()
+        if store.exists(f"leases/{launch.attempt_id}/finished.json"):
+            return _unseen("POD_GONE", f"the pod of {launch.name} has ended")
+        if age < self._patience.young:
+            return Pending(operation, queued=False)
+        if withdraw(store, launch):
+            return _unseen("POD_LOST", f"no pod {launch.name} is to be seen, and none will do this work")
+        known = age >= self._patience.gone
+        message = f"no pod {launch.name} is to be seen, and one began this work"
+        return _unseen("POD_GONE", message).model_copy(update={"outcome_known": known})
 
     def _find(self, name: str) -> Pod | None:
         found = self._named(name)
         if found:
-            self._unsure.pop(name, None)
             return min(found, key=lambda pod: (not is_marked(pod), pod.status is not PodStatus.RUNNING, pod.created_at))
         made = self._made.get(name)
         if made is None:
@@ -259,7 +259,16 @@ class RunpodLane:
         self._unsure.pop(name, None)
 
     def _named(self, name: str) -> list[Pod]:
-        return [pod for pod in self._all() if pod.name == name]
+        found = [pod for pod in self._all() if pod.name == name]
+        if found:
+            self._seen(name)
+        return found
+
+    def _seen(self, name: str) -> None:
+        """A pod that showed once is not late any more."""
+        self._unsure.pop(name, None)
+        if name in self._made:
+            self._made[name] = (self._made[name][0], float("-inf"))
 
     def _all(self) -> list[Pod]:
         listed = self._read(lambda: self._api().listed()) or ()
@@ -303,6 +312,10 @@ class RunpodLane:
 
     def _out_of_reach(self, store_url: str) -> bool:
         return store_url.startswith("file:") and not is_loopback(self._settings.endpoint)
+
+
+def _unseen(code: str, message: str) -> Failure:
+    return Failure(outcome=Outcome.TRANSIENT, scope=Scope.INSTANCE, code=code, message=message)
 
 
 def _no_stock(code: str, message: str) -> Failure:
