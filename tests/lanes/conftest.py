@@ -6,6 +6,7 @@ import os
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,20 +139,17 @@ def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 
 
 @pytest.fixture
-def account_of_pods(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[runpod_server.RunpodServer]:
-    """An account at RunPod whose key is in the environment, with stock."""
-    monkeypatch.setenv("A_KEY", runpod_server.KEY)
-    with runpod_server.runpod_server(tmp_path / "runpod") as made:
-        made.stock = {runpod_server.A100: {2: 8}}
-        yield made
-
-
-@pytest.fixture
 def sites(
-    request: pytest.FixtureRequest, cloud: SimEndpoint, yard: Yard, tmp_path: Path
+    request: pytest.FixtureRequest,
+    cloud: SimEndpoint,
+    yard: Yard,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Callable[[str], Site]]:
     """`sites("gcp")`; at the end everything that was launched is deleted and seen to be gone."""
     home = Settings(home=tmp_path / "home")
+    # Servers of one test: they must answer until what was launched there is deleted.
+    servers = ExitStack()
 
     def ssh_box() -> Site:
         found: sshbox.SshBox = request.getfixturevalue("box")
@@ -160,13 +158,15 @@ def sites(
 
     def slurm() -> Site:
         cluster: Cluster = request.getfixturevalue("slurm_cluster")
-        request.getfixturevalue("monkeypatch").setenv("SLURM_CONF", str(cluster.conf))
+        monkeypatch.setenv("SLURM_CONF", str(cluster.conf))
         test = SlurmSettings(host="localhost", workdir=str(tmp_path / "work"))
         where = rung("any", 2, lane="slurm.test", gpu="", zones=())
         return Site("slurm.test", home.model_copy(update={"slurm": {"test": test}}), "slurm.test", where, yard)
 
     def pods(transport: str) -> Site:
-        found: runpod_server.RunpodServer = request.getfixturevalue("account_of_pods")
+        monkeypatch.setenv("A_KEY", runpod_server.KEY)
+        found = servers.enter_context(runpod_server.runpod_server(tmp_path / "runpod"))
+        found.stock = {runpod_server.A100: {2: 8}}
         given = {"endpoint": found.url, "key_env": "A_KEY", "transport": transport}
         settings = home.model_copy(update={"runpod": RunpodSettings.model_validate(given)})
         place = runpod_server.A100
@@ -188,11 +188,12 @@ def sites(
         made.append(known[name]())
         return made[-1]
 
-    yield site
-    for used in made:
-        lane = used.open()
-        for sent in yard.sent:
-            if sent.rung.lane == used.name:
-                lane.delete(sent.name, sent.zone)
-        if used.name == "ssh.box":
-            request.getfixturevalue("box").disconnect()
+    with servers:
+        yield site
+        for used in made:
+            lane = used.open()
+            for sent in yard.sent:
+                if sent.rung.lane == used.name:
+                    lane.delete(sent.name, sent.zone)
+            if used.name == "ssh.box":
+                request.getfixturevalue("box").disconnect()
