@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +29,7 @@ phases:
     command: python3 gen.py --model {model} --draws {draw_set}
     outputs: ["out/{model}/{draw_set}.json"]
 """
+ROOT = Path(__file__).resolve().parents[2]
 BLOCK = "```yaml widelane\n" + GOOD + "```\n"
 
 
@@ -187,3 +191,22 @@ def test_usage_errors_are_a_2_with_a_way_on(arguments: tuple[str, ...], widelane
     assert done.stderr.startswith("error[")
     assert "fix:" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("check", "/dev/zero"),
+        ("check", "-"),
+        ("plan", str(ROOT / "examples/capture/plan.md"), "--sim", "/dev/zero"),
+        ("sim", "serve", "/dev/zero"),
+    ],
+    ids=" ".join,
+)
+def test_input_without_end_is_refused_before_it_fills_the_memory(verb: tuple[str, ...], tmp_path: Path) -> None:
+    bounded = ["sh", "-c", 'ulimit -v 4000000; exec "$@" </dev/zero', "sh", sys.executable, "-m", "widelane.cli"]
+    ran = subprocess.run(
+        [*bounded, *verb], cwd=tmp_path, env=os.environ, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ran.returncode == 2, ran.stderr
+    assert "iB, which no" in ran.stderr

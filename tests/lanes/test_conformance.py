@@ -216,6 +216,6 @@ def _kill_runner(sent: Launch) -> None:
 
 def _words(pid: int) -> list[str]:
     try:
-        return [*Path(f"/proc/{pid}/cmdline").read_text().split("\0"), "", ""]
+        return [*Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0"), "", ""]
     except OSError:
         return ["", ""]

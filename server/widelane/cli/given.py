@@ -16,6 +16,9 @@ from widelane.tools.desk import Desk
 if TYPE_CHECKING:
     from widelane.dispatcher import Client
 
+_LARGEST_PLAN = 32 * 1024 * 1024
+"""Bytes; a longer text is no plan, as in the room that reads plans."""
+
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the tool's structured content, nothing else.")
 SIM = click.option(
     "--sim",
@@ -66,7 +69,10 @@ def plan_arguments(plan: str) -> dict[str, str]:
     """A plan argument as the tools take it: a path, or `-` for text on stdin."""
     if plan != "-":
         return {"plan_path": plan}
+    data = sys.stdin.buffer.read(_LARGEST_PLAN + 1)
+    if len(data) > _LARGEST_PLAN:
+        raise InputError(f"stdin has more than {_LARGEST_PLAN // 2**20} MiB, which no plan has", hint="give a plan")
     try:
-        return {"plan": sys.stdin.buffer.read().decode("utf-8")}
+        return {"plan": data.decode("utf-8")}
     except UnicodeDecodeError as error:
         raise InputError("the plan on stdin isn't UTF-8 text", hint="give YAML or Markdown") from error

@@ -22,6 +22,7 @@ ENDPOINT_FILE = "endpoint.json"
 SCENARIO_FILE = "scenario.yaml"
 LOCK_FILE = "lock"
 _START_SECONDS = 20.0
+_SIZE_LIMIT = 4 * 1024 * 1024
 _CALL_SECONDS = 5.0
 
 
@@ -86,10 +87,19 @@ def state_folder(scenario: Path, home: Path) -> Path:
 
 def scenario_digest(scenario: Path) -> str:
     """SHA-256 of the scenario's bytes. Raises ScenarioError when it can't be read."""
+    return hashlib.sha256(scenario_bytes(scenario)).hexdigest()
+
+
+def scenario_bytes(scenario: Path) -> bytes:
+    """What a scenario's file holds. Raises ScenarioError when it can't be read, or has no end near."""
     try:
-        return hashlib.sha256(scenario.read_bytes()).hexdigest()
-    except OSError as error:
-        raise ScenarioError(f"{scenario}: can't be read: {error.strerror}") from error
+        with scenario.open("rb") as stream:
+            data = stream.read(_SIZE_LIMIT + 1)
+    except (OSError, ValueError) as error:
+        raise ScenarioError(f"{scenario}: can't be read: {error}") from error
+    if len(data) > _SIZE_LIMIT:
+        raise ScenarioError(f"{scenario}: has more than {_SIZE_LIMIT // 1024} KiB, which no scenario has")
+    return data
 
 
 def running(folder: Path) -> SimEndpoint | None:

@@ -11,6 +11,7 @@ from yaml import SequenceNode
 from widelane.errors import ScenarioError
 from widelane.models.plan import ProvisioningModel
 from widelane.simcloud.atlas import Atlas
+from widelane.simcloud.client import scenario_bytes
 from widelane.simcloud.marks import Node, Reading
 from widelane.simcloud.quota import GLOBAL_METRICS, enforced_metrics
 from widelane.simcloud.records import Json
@@ -40,8 +41,8 @@ def read(path: Path, atlas: Atlas, cases: Mapping[str, Json]) -> Scenario:
     `cases` are the names of the error table. Raises ScenarioError.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = scenario_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
         raise ScenarioError(f"{path}: can't be read as text: {error}") from error
     return parse(text, str(path), atlas, cases)
 
