@@ -15,6 +15,8 @@ import pytest
 
 from widelane.cli.main import run
 
+pytestmark = pytest.mark.slow
+
 Widelane = Callable[..., CompletedProcess[str]]
 
 GOOD = """\

@@ -19,6 +19,8 @@ from widelane.simcloud import client
 from widelane.tools.desk import Desk
 from widelane.tools.plan_width import PlanWidthInput, plan_width
 
+pytestmark = pytest.mark.slow
+
 Widelane = Callable[..., subprocess.CompletedProcess[str]]
 SCENARIO = """\
 stock:

@@ -21,6 +21,8 @@ from widelane.errors import BusyError, InputError, LaneAuthError, NotFoundError
 from widelane.models.dispatch import DispatchAnswer, DispatchState
 from widelane.router import judge
 
+pytestmark = pytest.mark.slow
+
 LOCAL = """\
 widelane: 1
 {task}

@@ -18,6 +18,8 @@ from widelane.ledger import Journal
 from widelane.models.attempt import Outcome
 from widelane.models.dispatch import DispatchState
 
+pytestmark = pytest.mark.slow
+
 A = "us-central1-a"
 WIDE_FLEX = ("a2-ultragpu-8g", "FLEX_START", A)
 WIDE = ("a2-ultragpu-8g", "STANDARD", A)

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 CAPTURE = Path(__file__).parents[2] / "examples" / "capture"
 MODELS = ("bigram", "fivegram")
 DRAW_SETS = range(10)

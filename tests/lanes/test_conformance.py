@@ -18,6 +18,8 @@ from tests.lanes.conftest import SHORT_WORK, Site
 from widelane.lanes.protocol import Granted, Lane, Launch, Machine, MachineState, Pending, Progress
 from widelane.models.attempt import Failure, Outcome
 
+pytestmark = pytest.mark.slow
+
 Eventually = Callable[..., None]
 
 

@@ -19,6 +19,8 @@ from widelane.runner.host.attempt import Folder, Standing, locked, settle, write
 from widelane.runner.host.state import State
 from widelane.runner.host.zygote import Zygote
 
+pytestmark = pytest.mark.slow
+
 HOLD = "touch up$WIDELANE_SHARD; while [ ! -e go ]; do sleep 0.02; done"
 JOURNAL = (
     "exec 9>>lock$WIDELANE_SHARD; flock -n 9 || echo double >> journal$WIDELANE_SHARD; "

@@ -12,6 +12,8 @@ from tests.fakes.hostbench import HostBench, digest, shell, unit, until
 from widelane.runner.host.attempt import locked
 from widelane.store import open_store, pack, publish_source
 
+pytestmark = pytest.mark.slow
+
 MERGE = {"digest": digest("merge"), "argv": shell("cat out/* > all; echo {gpus} >> all"), "outputs": ["all"]}
 
 

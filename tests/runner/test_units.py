@@ -10,6 +10,8 @@ import pytest
 
 from tests.fakes.hostbench import HostBench, digest, shell, unit, until
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_unit_that_succeeds_leaves_its_outputs_a_log_and_a_record(bench: HostBench) -> None:
     bench.spec(

@@ -15,6 +15,8 @@ import pytest
 
 from tests.server.conftest import PLAN, Connect
 
+pytestmark = pytest.mark.slow
+
 HEAVY = ("google", "grpc", "runpod", "paramiko", "sqlite3", "widelane.dispatcher", "widelane.simcloud", "jsonschema")
 
 LOADED = """

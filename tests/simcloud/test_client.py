@@ -17,6 +17,8 @@ from widelane.simcloud import client
 from widelane.simcloud.server import serve
 from widelane.simcloud.vminit import start_time
 
+pytestmark = pytest.mark.slow
+
 SCENARIO = "{clock: {rate: 120}, stock: [{zone: us-central1-a, count: 1}]}"
 
 

@@ -14,6 +14,8 @@ from widelane.models.plan import ProvisioningModel
 from widelane.simcloud import client, scenario_file
 from widelane.simcloud.scenario import Combination, FaultKind, Method
 
+pytestmark = pytest.mark.slow
+
 SHIPPED = {"eight-is-free": 8, "eight-is-gone": 4, "two-is-left": 2, "one-is-left": 1}
 
 

@@ -17,6 +17,8 @@ from tests.fakes.simdesk import Desk, codes, wait_for
 from widelane.simcloud import client
 from widelane.simcloud.vminit import start_time
 
+pytestmark = pytest.mark.slow
+
 SCENARIO = """
 clock: {rate: 60}
 stock:

@@ -12,6 +12,8 @@ from tests.fakes.simdesk import Desk, wait_for
 from tests.fakes.simworld import ZONE
 from widelane.simcloud.vminit import processes
 
+pytestmark = pytest.mark.slow
+
 SCENARIO = """
 clock: {rate: 300}
 preempt_grace_seconds: 60

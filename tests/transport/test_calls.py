@@ -19,6 +19,8 @@ from widelane.transport import Host, Program, RefusedError, Request, UnfitError
 from widelane.transport.program import BASICS
 from widelane.transport.remote import frame
 
+pytestmark = pytest.mark.slow
+
 Eventually = Callable[..., None]
 
 TRICKY = ["$(touch gone)", "'; exit 7 #", '"', "a\nb", "`id`", "~", "", "ü", "*", "\\"]

@@ -18,6 +18,8 @@ from widelane.errors import ConfigError, LaneAuthError, LaneUnknownError
 from widelane.transport import Host, Request, SshLine, UnfitError, UnreachedError
 from widelane.transport.program import BASICS
 
+pytestmark = pytest.mark.slow
+
 Eventually = Callable[..., None]
 WAITING = "touch began; while [ ! -e go ]; do sleep 0.02; done; touch done"
 NOISE = "echo welcome; printf '{\"value\": {}}\\n'; printf 'no newline'\n"

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from widelane.transport import Sort, judge_ssh
 from widelane.transport.trouble import last_words, remedy
 
+pytestmark = pytest.mark.slow
+
 CHANGED = """\
 @@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
 @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @

@@ -16,6 +16,8 @@ from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.models.plan import ProvisioningModel
 from widelane.simcloud.client import SimEndpoint, call
 
+pytestmark = pytest.mark.slow
+
 Eventually = Callable[..., None]
 WAITING = rung("a2-ultragpu-4g", 4, ProvisioningModel.FLEX_START)
 

@@ -24,6 +24,8 @@ from widelane.lanes.registry import open_lane
 from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.runner.host import processes
 
+pytestmark = pytest.mark.slow
+
 Eventually = Callable[..., None]
 
 ESCAPING = """

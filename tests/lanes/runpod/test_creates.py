@@ -17,6 +17,8 @@ from widelane.lanes.protocol import Granted, Launch, Machine, MachineState, Pend
 from widelane.lanes.runpod.lane import RunpodLane
 from widelane.models.attempt import Failure, Outcome, Scope
 
+pytestmark = pytest.mark.slow
+
 Eventually = Callable[..., None]
 Settled = Callable[[RunpodLane, Launch], Progress]
 Grant = Callable[[RunpodLane, Launch], Machine]

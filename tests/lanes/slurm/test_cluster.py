@@ -22,6 +22,8 @@ from widelane.lanes.protocol import Granted, Launch, Machine, MachineState, Pend
 from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.models.room import LaneRoom
 
+pytestmark = pytest.mark.slow
+
 Eventually = Callable[..., None]
 ZONE = "slurm.test"
 

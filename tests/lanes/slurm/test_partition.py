@@ -7,6 +7,8 @@ import pytest
 from widelane.config.timelimit import seconds_of
 from widelane.lanes.slurm.partition import Share, gpus_of, minutes_of, read_partition
 
+pytestmark = pytest.mark.slow
+
 
 def row(
     node: str, partition: str = "main*", state: str = "idle", gres: str = "gpu:a100:8", **more: str

@@ -28,6 +28,8 @@ from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.runner.host import processes
 from widelane.transport import UnreachedError
 
+pytestmark = pytest.mark.slow
+
 Eventually = Callable[..., None]
 TELL_GPUS = "import os; open('out.txt', 'w').write(os.environ['CUDA_VISIBLE_DEVICES'])"
 WAITING = (
