@@ -1,6 +1,7 @@
 """Archives in, outputs, records and logs out: the controller's side of the store.
 
 client     the store itself, with this program's errors
+bucket     a bucket of Cloud Storage as one
 listing    which files of a folder are its source
 archive    a folder as a deterministic tar.gz
 gitsource  the tree of a git revision

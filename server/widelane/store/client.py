@@ -9,6 +9,7 @@ from pathlib import Path
 
 from widelane.errors import ConfigError, NotFoundError, StoreError
 from widelane.runner.host import store as host
+from widelane.store.bucket import BucketError, CloudBucket
 
 _HINTS = {
     errno.ENOSPC: "free some space there; everything already written is kept",
@@ -83,18 +84,13 @@ class Store:
         except host.StoreUrlError as error:
             raise StoreError(str(error)) from error
         except OSError as error:
-            hint = _HINTS.get(error.errno or 0, "")
+            hint = error.hint if isinstance(error, BucketError) else _HINTS.get(error.errno or 0, "")
             raise StoreError(f"{self.url}: {key}: {error.strerror or error}", hint=hint) from error
 
 
 def open_store(url: str) -> Store:
-    """The store at a `file://` URL. Raises `ConfigError` for what can't be opened."""
-    if url.startswith("gs://"):
-        raise ConfigError(
-            f"the store {url} needs a Google Cloud Storage client, and [lanes.gcp] configures none",
-            hint="set `store` to a file:///ABSOLUTE/DIR URL in widelane.toml",
-        )
+    """The store at a `file://` or `gs://` URL. Raises `ConfigError` for what can't be opened."""
     try:
-        return Store(host.open_store(url))
+        return Store(CloudBucket(url) if url.startswith("gs:") else host.open_store(url))
     except host.StoreUrlError as error:
-        raise ConfigError(f"store {error}", hint="a store is file:///ABSOLUTE/DIR") from error
+        raise ConfigError(f"store {error}", hint="a store is file:///ABSOLUTE/DIR or gs://BUCKET/PREFIX") from error

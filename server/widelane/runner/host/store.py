@@ -73,10 +73,15 @@ class Store(Protocol):
 
 
 def open_store(url: str) -> Store:
-    """The store at `file:///abs/dir`. Raises `StoreUrlError` for another scheme."""
+    """The store at `file:///abs/dir` or `gs://bucket/prefix`. Raises `StoreUrlError` for another scheme."""
     parts = urlsplit(url)
+    if parts.scheme == "gs":
+        from .bucket import BucketStore  # noqa: PLC0415 - work with folders starts without urllib
+
+        return BucketStore(url)
     if parts.scheme != "file":
-        raise StoreUrlError(f"{url!r}: no client for {parts.scheme or 'a URL without scheme'!r}; file:///DIR works")
+        known = "file:///DIR and gs://BUCKET work"
+        raise StoreUrlError(f"{url!r}: no client for {parts.scheme or 'a URL without scheme'!r}; {known}")
     if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         raise StoreUrlError(f"{url!r}: a file store is file:///ABSOLUTE/DIR")
     if parts.query or parts.fragment:
