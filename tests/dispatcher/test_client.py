@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -282,3 +283,28 @@ def test_the_same_work_is_adopted_while_it_runs_and_other_work_in_its_place_refu
     assert ended.state is DispatchState.CANCELLED
     assert scene.instances() == []
     assert scene.client.release(first.run_id).state is DispatchState.CANCELLED
+
+
+LOOK = """\
+import json, os, urllib.request
+with urllib.request.urlopen(os.environ["CLOUD"] + "/sim/state") as answer:
+    held = [instance["name"] for instance in json.load(answer)["instances"]]
+with open("held.json", "w") as file:
+    json.dump(held, file)
+"""
+
+
+def test_while_a_phase_without_gpus_runs_no_machine_is_held(scene: Scene, tmp_path: Path) -> None:
+    (scene.folder / "job" / "look.py").write_text(LOOK)
+    look = (
+        "  - name: look\n    gpus: 0\n    after: [capture]\n    source: {path: ../job}\n"
+        f"    env: {{CLOUD: {scene.sim.url!r}}}\n    command: python3 look.py\n    outputs: [held.json]\n"
+    )
+    parsed = plan.parse(scene.plan_text("one") + look, "<argument>", str(scene.folder / "plans"))
+    verdict = judge(parsed, make_bench(scene.settings))
+    run_id = scene.client.submit(parsed, verdict, sim=SimTarget(scene.sim.url)).run_id
+    assert run_id is not None
+    ended = scene.ended(run_id)
+    assert [phase.lane for phase in ended.phases] == ["gcp", "local"]
+    found = scene.client.pull(run_id, tmp_path / "out", phase="look")
+    assert [json.loads(path.read_text()) for path in found] == [[]]
