@@ -1,7 +1,7 @@
 """What every machine does around the runner, whatever its lane: the part that bootstraps share.
 
-Standard library only, Python 3.9 or newer. It is shipped in one text with the bootstrap of a lane, before it
-(`shipping.compose`), so a bootstrap may import names from here and nothing else of this program.
+Standard library only, Python 3.9 or newer. It is shipped in one text between the store's clients and the bootstrap of a
+lane (`shipping.compose`), so both may import names from what is before them and nothing else of this program.
 """
 
 from __future__ import annotations
@@ -9,19 +9,20 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import os
-import shutil
 import subprocess
 import sys
 import threading
 import time
 import urllib.error
-import urllib.parse
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-DRIVER_SECONDS = 900.0
+from widelane.runner.host.store import CorruptError, Store, StoreMissingError
+
+DRIVER_SECONDS = 600.0
+"""A host that hasn't counted its devices in 15 minutes is given up, so the wait for them ends well before."""
+STORE_SECONDS = 240.0
 PUBLISH_SECONDS = 1.0
 MOST_RESTARTS = 8
 LASTED_SECONDS = 600.0
@@ -30,55 +31,43 @@ UNUSABLE = 2
 """Exit code of a runner that would end the same way every time."""
 
 
+T = TypeVar("T")
+
+
 class BootstrapError(Exception):
     """The machine can't do its work; the text says why."""
 
 
-class Store:
-    """As much of the store as is needed before there is a runner."""
+def patiently(act: Callable[[], T], pause: Callable[[float], None] = time.sleep) -> T:
+    """Do it, again while the store can't be reached: networks and permissions come up after the machine.
 
-    def __init__(self, url: str) -> None:
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme != "file":
-            raise BootstrapError(f"this bootstrap can't read a {parts.scheme}:// store")
-        self._root = Path(urllib.parse.unquote(parts.path))
-
-    def fetch(self, key: str, sha256: str, target: Path) -> None:
-        """Copy one key to a file that has that digest. Raises BootstrapError."""
-        if target.exists() and digest_of(target) == sha256:
-            return
-        temp = target.with_name(target.name + ".new")
+    Raises OSError at once for a key that isn't there, or isn't what its name says, and in the end for anything.
+    """
+    seconds, waited = 1.0, 0.0
+    while True:
         try:
-            shutil.copyfile(self._root / key, temp)
+            return act()
+        except (StoreMissingError, CorruptError):
+            raise
         except OSError as error:
-            raise BootstrapError(f"the store has no {key}: {error}") from error
-        found = digest_of(temp)
-        if found != sha256:
-            raise BootstrapError(f"{key} has the digest {found}, expected {sha256}")
-        temp.replace(target)
+            if waited >= STORE_SECONDS:
+                raise
+            say(f"store: {error}")
+        pause(seconds)
+        waited += seconds
+        seconds = min(30.0, seconds * 2)
 
-    def has(self, key: str) -> bool:
-        """Whether the key is there."""
-        return (self._root / key).is_file()
 
-    def get(self, key: str) -> bytes:
-        """The value. Raises OSError."""
-        return (self._root / key).read_bytes()
-
-    def put_if_absent(self, key: str, data: bytes) -> None:
-        """Write one key whole, unless it is there already. Raises OSError."""
-        target = self._root / key
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temp = target.parent / f".tmp-bootstrap-{os.getpid()}"
+def fetch_runner(store: Store, sha256: str, root: Path) -> Path:
+    """The runner file, which has that digest. Raises BootstrapError."""
+    target = root / "runner.pyz"
+    if not (target.exists() and digest_of(target) == sha256):
+        key = f"runners/{sha256}.pyz"
         try:
-            with temp.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            with contextlib.suppress(FileExistsError):
-                os.link(temp, target)
-        finally:
-            temp.unlink(missing_ok=True)
+            patiently(lambda: store.get_to(key, target, sha256))
+        except OSError as error:
+            raise BootstrapError(f"the store gives no {key}: {error}") from error
+    return target
 
 
 class Keeper:
@@ -100,12 +89,12 @@ class Keeper:
         self._leaving = leaving
         self._published: str | None = None
 
-    def keep(self, command: list[str]) -> str:
+    def keep(self, command: list[str], env: Mapping[str, str] | None = None) -> str:
         """Run it, again after a crash; "" when it ended well, else the reason that it didn't."""
         restarts = 0
         while True:
             began = time.monotonic()
-            code = self._run(command)
+            code = self._run(command, env)
             if code == 0:
                 return ""
             if self._leaving.is_set():
@@ -120,8 +109,8 @@ class Keeper:
             say(f"runner ended with {code}, start {restarts + 1}")
             self._pause(min(30.0, 0.5 * 2**restarts))
 
-    def _run(self, command: list[str]) -> int:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    def _run(self, command: list[str], env: Mapping[str, str] | None) -> int:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env)
         while True:
             try:
                 return process.wait(timeout=PUBLISH_SECONDS)
@@ -141,17 +130,21 @@ class Keeper:
             self._published = text
 
 
-def wait_for_driver(gpus: int) -> None:
-    """On stock images the GPU driver can still be installing; the runner counts devices only once."""
-    ends = time.monotonic() + DRIVER_SECONDS
-    while gpus and time.monotonic() < ends:
+def wait_for_driver(gpus: int, pause: Callable[[float], None] = time.sleep) -> None:
+    """On stock images the GPU driver can still be installing; the runner counts devices only once.
+
+    Bounded: with fewer devices than expected in the end, the runner counts what there is, and the walk judges it.
+    """
+    waited = 0.0
+    while gpus and waited < DRIVER_SECONDS:
         listed = 0
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             out = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=True).stdout
             listed = sum(line.startswith("GPU ") for line in out.splitlines())
         if listed >= gpus:
             return
-        time.sleep(5.0)
+        pause(5.0)
+        waited += 5.0
 
 
 def last_word(reason: str) -> dict[str, Any]:

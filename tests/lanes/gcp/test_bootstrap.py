@@ -16,6 +16,7 @@ import pytest
 from widelane.lanes import hostside
 from widelane.lanes.gcp import bootstrap
 from widelane.lanes.gcp.startup import startup
+from widelane.runner.host.store import StoreMissingError
 
 BOOTSTRAP = """
 import pathlib, subprocess, sys
@@ -113,9 +114,90 @@ def test_the_notice_is_a_value_not_a_status(eventually: Callable[..., None]) -> 
     assert "wait_for_change=true" in told.asked[1]
 
 
-def test_a_store_that_the_bootstrap_cannot_read_is_named() -> None:
-    with pytest.raises(hostside.BootstrapError, match="gs://"):
-        hostside.Store("gs://bucket/prefix")
+def test_no_name_of_the_composed_program_is_defined_by_two_of_its_parts() -> None:
+    tree = ast.parse(startup().bootstrap)
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    names += [
+        target.id
+        for node in tree.body
+        for target in (node.targets if isinstance(node, ast.Assign) else [])
+        if isinstance(target, ast.Name)
+    ]
+    assert {name for name in names if names.count(name) > 1} <= {"T"}
+
+
+def test_the_composed_program_needs_nothing_of_this_one(tmp_path: Path) -> None:
+    program = tmp_path / "bootstrap.py"
+    program.write_text(startup().bootstrap)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            f"import runpy; runpy.run_path({str(program)!r})['open_store']('gs://things')",
+        ],
+        env={"PATH": "/usr/bin:/bin", "NO_GCE_CHECK": "true"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_store_is_waited_for_until_it_answers_but_not_for_what_is_not_there() -> None:
+    waits: list[float] = []
+
+    def come_up() -> str:
+        if len(waits) < 3:
+            raise ConnectionRefusedError("not yet")
+        return "here"
+
+    assert hostside.patiently(come_up, waits.append) == "here"
+    assert waits == [1.0, 2.0, 4.0]
+
+    def refuse() -> None:
+        raise StoreMissingError("no such key")
+
+    with pytest.raises(StoreMissingError):
+        hostside.patiently(refuse, waits.append)
+    assert len(waits) == 3
+
+
+def test_a_store_that_never_answers_is_given_up_in_bounded_time() -> None:
+    waits: list[float] = []
+
+    def refuse() -> None:
+        raise ConnectionRefusedError("never")
+
+    with pytest.raises(ConnectionRefusedError):
+        hostside.patiently(refuse, waits.append)
+    assert hostside.STORE_SECONDS <= sum(waits) <= 2 * hostside.STORE_SECONDS
+
+
+@pytest.mark.parametrize(("lists", "looks"), [([0, 1, 2], 2), ([2], 0), ([0] * 999, 120)])
+def test_the_driver_is_waited_for_in_bounded_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lists: list[int], looks: int
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    waits: list[float] = []
+
+    def show(number: int) -> None:
+        text = "".join(f"GPU {n}: a card" + chr(10) for n in range(number))
+        (programs / "nvidia-smi").write_text(f"#!/bin/sh\ncat <<'E'\n{text}E\n")
+        (programs / "nvidia-smi").chmod(0o755)
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if lists[len(waits)] != lists[len(waits) - 1]:
+            show(lists[len(waits)])
+
+    show(lists[0])
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    hostside.wait_for_driver(2, wait)
+    assert len(waits) == looks
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ However this program ends, it asks for the deletion of its own instance; the run
 from __future__ import annotations
 
 import argparse
+import base64
 import contextlib
 import json
 import os
@@ -16,19 +17,22 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from widelane.lanes.hostside import (
     BootstrapError,
     Keeper,
-    Store,
     alone,
+    fetch_runner,
     insist,
     last_word,
+    patiently,
     say,
     wait_for_driver,
 )
+from widelane.runner.host.store import open_store
 
 PREEMPTED_SECONDS = 120.0
 
@@ -77,6 +81,14 @@ class Metadata:
         except OSError:
             return False
 
+    def as_itself(self, method: str, url: str) -> bytes:
+        """Call an API of Google Cloud as this machine's service account. Raises OSError."""
+        token: dict[str, Any] = json.loads(self.get("instance/service-accounts/default/token"))
+        headers = {"Authorization": f"Bearer {token['access_token']}"}
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers, method=method), timeout=30.0) as got:
+            body: bytes = got.read()
+        return body
+
 
 class Preemption(threading.Thread):
     """Waits for the service's notice. The path answers FALSE until then: the value counts, not the status."""
@@ -104,17 +116,17 @@ def work(metadata: Metadata, root: Path) -> str:
     sha256 = metadata.attribute("widelane-runner-sha256")
     spec = metadata.attribute("widelane-spec")
     lease = metadata.attribute("widelane-lease")
-    store = Store(store_url)
-    if store.has(f"leases/{lease}/finished.json"):
+    store = open_store(store_url)
+    if patiently(lambda: store.exists(f"leases/{lease}/finished.json")):
         return ""
-    runner = root / "runner.pyz"
-    store.fetch(f"runners/{sha256}.pyz", sha256, runner)
-    wait_for_driver(int(metadata.attribute("widelane-gpus", "0")))
     preemption = Preemption(metadata)
     preemption.start()
+    runner = fetch_runner(store, sha256, root)
+    env = {**os.environ, **secrets_of(metadata)}
+    wait_for_driver(int(metadata.attribute("widelane-gpus", "0")))
     host = root / "host"
     command = [sys.executable, str(runner), "host", "--store", store_url, "--spec", spec, "--root", str(host)]
-    reason = Keeper(metadata.publish, host / "progress.json", preemption.noticed).keep(command)
+    reason = Keeper(metadata.publish, host / "progress.json", preemption.noticed).keep(command, env)
     if preemption.noticed.is_set():
         # The service takes the machine; deleting it first would look like our own release.
         time.sleep(PREEMPTED_SECONDS)
@@ -122,15 +134,47 @@ def work(metadata: Metadata, root: Path) -> str:
     return reason
 
 
+def secrets_of(metadata: Metadata) -> dict[str, str]:
+    """The values of the secrets that this work names, from Secret Manager: in this process, and nowhere on disk.
+
+    Raises BootstrapError with the name and what the service said, never with a value.
+    """
+    values: dict[str, str] = {}
+    for entry in metadata.attribute("widelane-secrets", "").split():
+        name, _, resource = entry.partition("=")
+        try:
+            values[name] = patiently(partial(_secret, metadata, resource))
+        except (OSError, ValueError, KeyError) as error:
+            raise BootstrapError(f"secret {name} ({resource}): {type(error).__name__}") from error
+        except BootstrapError as error:
+            raise BootstrapError(f"secret {name} ({resource}): {error}") from error
+    return values
+
+
+def _secret(metadata: Metadata, resource: str) -> str:
+    """One value. Raises BootstrapError when the service refuses, OSError when it doesn't answer."""
+    api = metadata.attribute("widelane-api-endpoint", "https://secretmanager.googleapis.com").rstrip("/")
+    try:
+        told = json.loads(metadata.as_itself("GET", f"{api}/v1/{resource}:access"))
+    except urllib.error.HTTPError as error:
+        if error.code in (401, 429) or error.code >= 500:
+            raise
+        said = error.read(500).decode(errors="replace")
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            said = json.loads(said)["error"]["message"]
+        raise BootstrapError(f"HTTP {error.code} {said.strip()}") from error
+    return base64.b64decode(told["payload"]["data"]).decode()
+
+
 def tell(metadata: Metadata, reason: str) -> None:
     """Say why there will be no result: as guest attribute, and as the lease's last word if there is none."""
     last = last_word(reason)
     metadata.publish(json.dumps(last))
     try:
-        store = Store(metadata.attribute("widelane-store"))
+        store = open_store(metadata.attribute("widelane-store"))
         lease = metadata.attribute("widelane-lease")
         store.put_if_absent(f"leases/{lease}/finished.json", json.dumps(last).encode())
-    except (BootstrapError, OSError) as error:
+    except (BootstrapError, OSError, ValueError) as error:
         say(f"the store can't be told: {error}")
 
 
@@ -144,15 +188,8 @@ def _delete(metadata: Metadata) -> None:
     project = metadata.get("project/project-id")
     zone = metadata.get("instance/zone").rpartition("/")[2]
     name = metadata.get("instance/name")
-    token: dict[str, Any] = json.loads(metadata.get("instance/service-accounts/default/token"))
-    request = urllib.request.Request(
-        f"{api}/compute/v1/projects/{project}/zones/{zone}/instances/{name}",
-        headers={"Authorization": f"Bearer {token['access_token']}"},
-        method="DELETE",
-    )
     try:
-        with urllib.request.urlopen(request, timeout=30.0) as answer:
-            answer.read()
+        metadata.as_itself("DELETE", f"{api}/compute/v1/projects/{project}/zones/{zone}/instances/{name}")
     except urllib.error.HTTPError as error:
         if error.code != 404:
             raise

@@ -38,4 +38,4 @@ with open(sys.argv[1] + ".new", "wb") as target:
 os.replace(sys.argv[1] + ".new", sys.argv[1])
 FETCH
 
-exec "$python" "$root/bootstrap.py" --root "$root"
+"$python" "$root/bootstrap.py" --root "$root" || give_up "the bootstrap could not delete this machine"

@@ -19,7 +19,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from widelane.lanes.hostside import BootstrapError, Keeper, Store, alone, insist, last_word, say, wait_for_driver
+from widelane.lanes.hostside import (
+    BootstrapError,
+    Keeper,
+    alone,
+    fetch_runner,
+    insist,
+    last_word,
+    patiently,
+    say,
+    wait_for_driver,
+)
+from widelane.runner.host.store import Store, open_store
 
 PREFIX = "WIDELANE_POD_"
 
@@ -102,12 +113,10 @@ def work(pod: Pod, root: Path, leaving: threading.Event) -> str:
     if not pod.id:
         raise BootstrapError("the service has not set RUNPOD_POD_ID")
     store_url, lease = pod.value("STORE"), pod.value("LEASE")
-    store = Store(store_url)
-    if store.has(f"leases/{lease}/finished.json") or not claimed(store, lease, pod.id):
+    store = open_store(store_url)
+    if patiently(lambda: store.exists(f"leases/{lease}/finished.json")) or not claimed(store, lease, pod.id):
         return ""
-    sha256 = pod.value("RUNNER")
-    runner = root / "runner.pyz"
-    store.fetch(f"runners/{sha256}.pyz", sha256, runner)
+    runner = fetch_runner(store, pod.value("RUNNER"), root)
     wait_for_driver(int(pod.value("GPUS")))
     host = root / "host"
     spec = pod.value("SPEC")
@@ -128,9 +137,9 @@ def claimed(store: Store, lease: str, pod_id: str) -> bool:
 def tell(pod: Pod, reason: str) -> None:
     """Say why there will be no result: as the lease's last word, if there is none."""
     try:
-        store = Store(pod.value("STORE"))
+        store = open_store(pod.value("STORE"))
         store.put_if_absent(f"leases/{pod.value('LEASE')}/finished.json", json.dumps(last_word(reason)).encode())
-    except (BootstrapError, OSError) as error:
+    except (BootstrapError, OSError, ValueError) as error:
         say(f"the store can't be told: {error}")
 
 
