@@ -73,6 +73,46 @@ def test_check_takes_several_plans_and_ends_as_the_worst(widelane: Widelane, rep
     assert "missing.yaml:1:1" in with_missing.stderr
 
 
+NARROW = """\
+# Eight would do.
+widelane: 1
+phases:
+  - name: generate
+    intent: capture7b  # as last time
+    axes: {model: 2, draw_set: 10}
+    gpu_hours: 8
+    width: 1  # one is free
+    min_width: 1
+    command: python gen.py --model {model} --draws {draw_set}
+"""
+
+
+def test_check_mends_the_file_and_keeps_its_comments(widelane: Widelane, tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(NARROW, encoding="utf-8")
+    file.chmod(0o640)
+    assert widelane("check", "plan.yaml").returncode == 1
+    assert file.read_text(encoding="utf-8") == NARROW
+    done = widelane("check", "--fix", "plan.yaml")
+    assert (done.returncode, done.stdout) == (0, "PASS  plan.yaml  no findings\n")
+    assert done.stderr == "plan.yaml: changed generate.intent, generate.width\n"
+    assert file.read_text(encoding="utf-8") == NARROW.replace("capture7b", "capture-7b").replace(
+        "width: 1  #", "width: 8  #"
+    )
+    assert (file.stat().st_mode & 0o777, [path.name for path in tmp_path.iterdir()]) == (0o640, ["plan.yaml"])
+    again = widelane("check", "--fix", "plan.yaml")
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_only_a_file_that_can_be_read_is_mended(widelane: Widelane, tmp_path: Path) -> None:
+    refused = widelane("check", "--fix", "-", stdin=NARROW)
+    assert (refused.returncode, "the plan came on stdin" in refused.stderr) == (2, True)
+    broken = NARROW + "    width: 2\n"
+    (tmp_path / "plan.yaml").write_text(broken, encoding="utf-8")
+    assert widelane("check", "--fix", "plan.yaml").returncode == 2
+    assert (tmp_path / "plan.yaml").read_text(encoding="utf-8") == broken
+
+
 def test_no_colour_is_written_to_a_pipe_unless_it_is_forced(widelane: Widelane, capture: Path) -> None:
     assert "\x1b" not in widelane("check", str(capture)).stdout
     assert "\x1b[32mPASS\x1b[0m" in widelane("check", str(capture), FORCE_COLOR="1").stdout

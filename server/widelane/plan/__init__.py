@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from widelane.plan.mend import mended
 from widelane.plan.parse import ARGUMENT, parse, read
 from widelane.plan.schema import schema
 
-__all__ = ["ARGUMENT", "parse", "read", "schema"]
+__all__ = ["ARGUMENT", "mended", "parse", "read", "schema"]

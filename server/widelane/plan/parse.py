@@ -36,8 +36,7 @@ def parse(text: str, origin: str = ARGUMENT, folder: str | None = None) -> Parse
     a `yaml widelane` fence comes before any key of a plan, or when it has Markdown lines and no key of a plan.
     `folder` is what relative paths of the plan start from. Raises PlanError with every problem.
     """
-    text = plain_lines(text)
-    sheet = plan_sheet(text, origin) if _is_markdown(text, origin) else Sheet(text, origin)
+    sheet = sheet_of(plain_lines(text), origin)
     reading = Reading(sheet)
     plan = _read_root(sheet, reading)
     if plan is None or reading.problems:
@@ -50,6 +49,11 @@ def read(path: str | Path) -> ParsedPlan:
     file = Path(path)
     origin = str(path)
     return parse(_text_of(file, origin), origin, str(file.parent.absolute()))
+
+
+def sheet_of(text: str, origin: str) -> Sheet:
+    """The YAML of a text with plain lines. Raises PlanError for Markdown without exactly one block."""
+    return plan_sheet(text, origin) if _is_markdown(text, origin) else Sheet(text, origin)
 
 
 def _is_markdown(text: str, origin: str) -> bool:

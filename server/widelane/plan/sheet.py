@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from widelane.errors import PlanError, Problem
 
+BYTE_ORDER_MARK = "\ufeff"
+
 # What libyaml refuses, and three line breaks of YAML 1.1 that YAML 1.2 and editors take for ordinary characters:
 # with them inside, its line numbers would not be those of the file.
 _ILLEGAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
@@ -46,4 +48,4 @@ def plain_lines(text: str) -> str:
     """The text with `\\n` as its only line break and without a byte order mark."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.removeprefix("\ufeff")
+    return text.removeprefix(BYTE_ORDER_MARK)

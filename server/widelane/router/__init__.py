@@ -6,6 +6,7 @@ from widelane.router.admission import admit, consumption, region_of, regions_of
 from widelane.router.bench import Bench
 from widelane.router.fence import fence_seconds, wall_seconds
 from widelane.router.judge import judge, plan_digest
+from widelane.router.mending import mends
 from widelane.router.quota_answers import saved_quotas
 from widelane.router.quota_report import quota_report
 from widelane.router.rooms import fit_rooms
@@ -23,6 +24,7 @@ __all__ = [
     "fit_rooms",
     "judge",
     "make_units",
+    "mends",
     "plan_digest",
     "quota_report",
     "region_of",

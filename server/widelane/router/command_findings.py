@@ -82,6 +82,7 @@ def _unknown(
             + (f"; known are {', '.join(f'{{{word}}}' for word in known)}." if known else "."),
             f"{instead}; for literal braces write {{{{{name}}}}}.",
             name=name,
+            **({"instead": guess} if guess else {}),
         )
 
 

@@ -27,7 +27,8 @@ def intent_findings(case: PhaseCase) -> Iterator[Finding]:
         if guess
         else f"Use one of {', '.join(known)}; or `gpus: 0` for an API phase."
     )
-    yield case.error(FindingCode.INTENT_UNKNOWN, ("intent",), message, fix, intent=name or "")
+    numbers = {"intent": name or ""} | ({"instead": guess} if guess else {})
+    yield case.error(FindingCode.INTENT_UNKNOWN, ("intent",), message, fix, **numbers)
 
 
 def declaration_findings(case: PhaseCase) -> Iterator[Finding]:
@@ -77,7 +78,7 @@ def idle_findings(case: PhaseCase, held: int) -> Iterator[Finding]:
     if held <= case.width or (minutes is not None and minutes <= limit):
         return
     length = "for an unknown time" if minutes is None else f"for {minutes:.0f} min"
-    numbers = {} if minutes is None else {"minutes": minutes}
+    numbers = {"held": held} if minutes is None else {"held": held, "minutes": minutes}
     yield case.error(
         FindingCode.IDLE_WIDTH,
         ("hold",),
