@@ -60,7 +60,7 @@ def untagged(node: Node, at: Reading) -> bool:
     """True for a node without a written tag; reports others."""
     if node.tag == IMPLICIT:
         return True
-    at.report(node, "tag", "Tags (`!name`) aren't read in a plan.", "Remove the tag; quote a value that is to be text.")
+    at.report(node, "tag", "Tags (`!name`) aren't read here.", "Remove the tag; quote a value that is to be text.")
     return False
 
 

@@ -48,7 +48,7 @@ def read(path: str | Path) -> ParsedPlan:
     """Reads a plan from a UTF-8 file. Raises PlanError, also for a file that is missing, too large or no text."""
     file = Path(path)
     origin = str(path)
-    return parse(_text_of(file, origin), origin, str(file.parent.absolute()))
+    return parse(text_of(file, origin), origin, str(file.parent.absolute()))
 
 
 def sheet_of(text: str, origin: str) -> Sheet:
@@ -76,7 +76,8 @@ def _read_root(sheet: Sheet, reading: Reading) -> Plan | None:
     return cast("Plan | None", PLAN.read(root, reading, ()))
 
 
-def _text_of(file: Path, origin: str) -> str:
+def text_of(file: Path, origin: str) -> str:
+    """A file as UTF-8 text. Raises PlanError for one that is missing, too large or no text."""
     def refuse(code: str, message: str, fix: str, place: tuple[int, int] = (1, 1)) -> PlanError:
         return PlanError((Problem(origin, *place, code, message, fix),))
 
@@ -86,13 +87,13 @@ def _text_of(file: Path, origin: str) -> str:
     except FileNotFoundError:
         raise refuse("no_file", "There is no such file.", _similar(file)) from None
     except IsADirectoryError:
-        raise refuse("no_file", "This is a folder.", "Name the plan's file in it.") from None
+        raise refuse("no_file", "This is a folder.", "Name a file in it.") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise refuse("no_file", f"It can't be read: {reason}.", "Name a file that can be read.") from None
     if len(data) > SIZE_LIMIT:
-        message = f"It has more than {SIZE_LIMIT // 2**20} MiB, which no plan has."
-        raise refuse("too_large", message, "Name the plan's file.")
+        message = f"It has more than {SIZE_LIMIT // 2**20} MiB, which no such file has."
+        raise refuse("too_large", message, "Name the file that is meant.")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -100,7 +101,7 @@ def _text_of(file: Path, origin: str) -> str:
         line = before.count(b"\n") + 1
         column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8")) + 1
         message = f"It isn't UTF-8 text: byte 0x{data[error.start]:02x}."
-        raise refuse("not_text", message, "Save the plan as UTF-8 text.", (line, column)) from None
+        raise refuse("not_text", message, "Save it as UTF-8 text.", (line, column)) from None
 
 
 def _similar(file: Path) -> str:

@@ -33,13 +33,13 @@ class Sheet:
         return Problem(self.origin, *self.place(line, column), code, message, fix)
 
     def check_characters(self) -> None:
-        """Raises PlanError at the first character that a plan can't hold."""
+        """Raises PlanError at the first character that YAML can't hold."""
         found = _ILLEGAL.search(self.text)
         if found is None:
             return
         line = self.text.count("\n", 0, found.start())
         column = found.start() - (self.text.rfind("\n", 0, found.start()) + 1)
-        message = f"The character U+{ord(found.group()):04X} can't stand in a plan."
+        message = f"The character U+{ord(found.group()):04X} can't stand here."
         fix = "Remove it, or write it as an escape in double quotes."
         raise PlanError((self.problem(line, column, "bad_character", message, fix),))
 
