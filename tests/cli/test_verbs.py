@@ -205,3 +205,29 @@ def test_quota_reads_a_saved_answer_offline(widelane: Widelane, tmp_path: Path) 
     saved.write_text("nothing", encoding="utf-8")
     refused = widelane("quota", "--intent", "eval", "--from", str(saved))
     assert (refused.returncode, "is not JSON" in refused.stderr) == (2, True)
+
+
+def test_one_phase_is_explained_and_drawn(widelane: Widelane, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(NARROW.replace("capture7b", "capture-7b"), encoding="utf-8")
+    done = widelane("plan", "plan.yaml", "--explain", "--svg", "widths.svg")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("generate  REVISE  width 1, recommended 8\n  units       20 units")
+    assert (tmp_path / "widths.svg").read_text(encoding="utf-8").startswith("<svg ")
+    for wrong in (["--phase", "generate"], ["--svg", "x.svg"], ["--explain", "--json"]):
+        assert widelane("plan", "plan.yaml", *wrong).returncode == 2
+    unknown = widelane("plan", "plan.yaml", "--explain", "--phase", "generat")
+    assert "did you mean generate?" in unknown.stderr
+    assert "can't be written" in widelane("plan", "plan.yaml", "--explain", "--svg", "no/where.svg").stderr
+
+
+def test_of_several_phases_one_is_named(widelane: Widelane, tmp_path: Path) -> None:
+    api = "  - {name: judge, gpus: 0, after: [generate], wall_minutes: 5}\n"
+    text = NARROW.replace("capture7b", "capture-7b") + api
+    (tmp_path / "plan.yaml").write_text(text, encoding="utf-8")
+    assert widelane("plan", "plan.yaml", "--explain").stdout.startswith("generate  ")
+    assert widelane("plan", "plan.yaml", "--explain", "--phase", "judge").stdout.startswith(
+        "judge  PASS\n  no GPU; 5 min"
+    )
+    (tmp_path / "two.yaml").write_text(text + "  - {name: more, intent: eval, gpu_hours: 1}\n", encoding="utf-8")
+    refused = widelane("plan", "two.yaml", "--explain")
+    assert (refused.returncode, "name one with --phase: generate, more" in refused.stderr) == (2, True)

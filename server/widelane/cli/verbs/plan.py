@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
@@ -11,9 +12,12 @@ from widelane.cli.crash import Net
 from widelane.cli.given import AS_JSON, SIM, open_desk, plan_arguments
 from widelane.errors import InputError
 from widelane.models.verdict import PlanVerdict
+from widelane.reports.chart import width_chart
+from widelane.reports.explain import explanation
 from widelane.reports.findings import check_report
 from widelane.reports.plan import plan_report
 from widelane.tools.desk import Desk
+from widelane.tools.explained import explained, write_picture
 from widelane.tools.mending import mend_file
 from widelane.tools.plan_width import PlanWidthInput, plan_width
 
@@ -50,10 +54,25 @@ def _mended(path: str, desk: Desk) -> PlanVerdict:
 
 @click.command("plan")
 @click.argument("plan", metavar="PLAN")
+@click.option(
+    "--explain", is_flag=True, help="Instead: the arithmetic of one phase, and bars of what each width gives."
+)
+@click.option("--phase", metavar="NAME", help="With --explain: this phase, where the plan has more than one with GPUs.")
+@click.option("--svg", metavar="FILE", help="With --explain: write the bars to this file as a picture, too.")
 @AS_JSON
 @SIM
-def plan_verb(plan: str, as_json: bool, sim: str | None) -> int:
+def plan_verb(plan: str, explain: bool, phase: str | None, svg: str | None, as_json: bool, sim: str | None) -> int:
     """Judge a plan: verdict, what each width gives, findings, and the ladder that would be walked."""
-    verdict = plan_width(PlanWidthInput(**plan_arguments(plan)), open_desk(sim))
-    console.show(verdict, as_json, lambda result, paper: plan_report(result, plan, paper))
+    if (phase is not None or svg is not None) and not explain:
+        raise click.UsageError("--phase and --svg go with --explain")
+    if explain and as_json:
+        raise click.UsageError("--explain is for people; --json has the same numbers without it")
+    parsed, verdict = open_desk(sim).judged(PlanWidthInput(**plan_arguments(plan)))
+    if explain:
+        one, judged = explained(parsed, verdict, phase)
+        if svg is not None:
+            write_picture(Path(svg), width_chart(judged))
+        console.out(explanation(one, judged, console.paper()))
+    else:
+        console.show(verdict, as_json, lambda result, paper: plan_report(result, plan, paper))
     return exit_codes.of_verdict(verdict.verdict)
