@@ -24,6 +24,7 @@ _VERBS = {
     "pull": "outputs",
     "cancel": "runs",
     "release": "runs",
+    "explain-error": "explain_error",
     "sim": "sim",
     "serve": "serve",
     "surfaces": "surfaces",
@@ -43,7 +44,7 @@ class Verbs(click.Group):
         if cmd_name not in _VERBS:
             return None
         module = importlib.import_module(f"widelane.cli.verbs.{_VERBS[cmd_name]}")
-        return cast("click.Command", getattr(module, f"{cmd_name}_verb"))
+        return cast("click.Command", getattr(module, f"{cmd_name.replace('-', '_')}_verb"))
 
 
 def _version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
