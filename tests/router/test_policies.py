@@ -103,6 +103,13 @@ def test_the_policy_says_how_long_two_chained_phases_are() -> None:
     assert "axis_undeclared" in errors(judged(single(axes=None, why=None)))
 
 
+def test_without_any_threshold_nothing_is_held_that_saves_nothing() -> None:
+    bench = make_bench({"narrow_saving_share": 0.0, "narrow_saving_minutes": 0.0})
+    verdict = judged(single(width=1), bench)
+    assert (errors(verdict), verdict.recommended_width) == ([], 1)
+    assert judged(single(width=2), bench).recommended_width == 1
+
+
 @quick
 @given(policies, st.sampled_from([2, 4, 8]), st.sampled_from(["capture-7b", "lora-7b", "eval", "debug"]), st.booleans())
 def test_the_tail_of_a_wide_ladder_is_the_narrow_one_under_any_policy(

@@ -108,8 +108,10 @@ class Choice:
 
     def _pays(self, now: Cell, wider: Cell) -> bool:
         saved = now.hours - wider.hours
+        # A threshold of zero is no reason to hold more GPUs for nothing.
         return (
-            saved >= self.policy.narrow_saving_share * now.hours - _SLACK
+            saved > _SLACK
+            and saved >= self.policy.narrow_saving_share * now.hours - _SLACK
             and saved >= self.policy.narrow_saving_minutes / 60 - _SLACK
             and wider.efficiency >= self.policy.min_efficiency - _SLACK
         )
