@@ -46,7 +46,14 @@ class Host:
     ends: str = "finished"
     """finished, preempted, shut-down (preempted, and the host said so), vanished, silent, running."""
     devices: int | None = None
+    reason: str = "units_failed"
+    """Of a host that ends with units left."""
+    lasts: float = 0.0
+    """Seconds from its first report to its end."""
+    progress: Callable[[float], dict[str, Any]] | None = None
+    """What it reports, by the seconds since its first report."""
     steps: int = 0
+    began: float = 0.0
 
 
 @dataclass
@@ -170,6 +177,12 @@ class ScriptedLane:
             gpus = [{"index": i, "uuid": f"GPU-{i}", "name": "sim"} for i in range(count)]
             report = {"lease": lease, "hostname": "h", "gpus": gpus, "count": count, "python": "3.11", "started": 0.0}
             self.store.put(f"leases/{lease}/host.json", json.dumps(report).encode())
+            host.began = self.clock.seconds
+            return
+        at = self.clock.seconds - host.began
+        if host.progress is not None:
+            self.store.put(f"leases/{lease}/progress.json", json.dumps(host.progress(at)).encode())
+        if at < host.lasts:
             return
         self._end(launch, host)
 
@@ -188,7 +201,7 @@ class ScriptedLane:
         if host.ends == "finished":
             left = len(todo) - len(done)
             finished = {"state": "succeeded" if not left else "failed", "total": len(digests), "failed": left}
-            finished |= {"succeeded": len(digests) - left, "reason": "units_failed" if left else ""}
+            finished |= {"succeeded": len(digests) - left, "reason": host.reason if left else ""}
             self.store.put(f"leases/{launch.attempt_id}/finished.json", json.dumps(finished).encode())
         elif host.ends in ("preempted", "shut-down"):
             self.taken_back.add(launch.name)

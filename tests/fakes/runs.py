@@ -93,16 +93,31 @@ class Bed:
         request = make_request(home, phases or [make_phase()], ladder, **changes)
         self.store = open_store(request.store_url)
         self.lane = ScriptedLane(store=self.store, clock=self.clock)
+        self.lanes: dict[str, ScriptedLane] = {}
+        """Lanes other than `lane`, by name; they share its clock and store."""
         self.requests = 0
         self.journal.append(RUN, request)
 
     def work(self, dispatch_id: str = DISPATCH, lane: ScriptedLane | None = None) -> PhaseState:
         """Carry the dispatch to its end."""
         used = lane or self.lane
-        edge = Edge(open_lane=lambda _name, _request: used, pause=used.pause, request_id=self._request_id)
+
+        def pause(seconds: float) -> None:
+            used.pause(seconds)
+            for other in self.lanes.values():
+                other.pause(0.0)
+
+        edge = Edge(
+            open_lane=lambda name, _request: self.lanes.get(name, used), pause=pause, request_id=self._request_id
+        )
         case, work = open_case(self.journal, RUN, dispatch_id, edge)
         Worker(case, work).run()
         return self.phase(dispatch_id)
+
+    def add_lane(self, name: str) -> ScriptedLane:
+        """Another lane beside `lane`."""
+        self.lanes[name] = ScriptedLane(store=self.store, clock=self.clock, name=name)
+        return self.lanes[name]
 
     def phase(self, dispatch_id: str = DISPATCH) -> PhaseState:
         return fold(self.journal.events(RUN)).phases[dispatch_id]

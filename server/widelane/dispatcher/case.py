@@ -7,7 +7,7 @@ from pathlib import Path
 from widelane.dispatcher.edge import Edge
 from widelane.errors import LaneAuthError, LaneError, LaneUnknownError, StoreError
 from widelane.lanes.protocol import Lane, Launch
-from widelane.ledger import AttemptState, Event, Journal, PhaseState, Recorded, RunState, fold
+from widelane.ledger import AttemptState, Event, Journal, PhaseState, RunState, fold
 from widelane.ledger.events import Trouble
 from widelane.simcloud.client import revive
 from widelane.store import Store, open_store
@@ -28,11 +28,9 @@ class Case:
         self.dispatch_id = dispatch_id
         self.edge = edge
         self._lanes: dict[str, Lane] = {}
-        self._records: list[Recorded] = []
         self._version = -1
-        self.run: RunState
+        self.run: RunState = fold(journal.events(run_id))
         self._failures = 0
-        self.refresh()
         self.store: Store = open_store(self.run.requested.store_url)
 
     @property
@@ -49,11 +47,7 @@ class Case:
         self._fold()
 
     def _fold(self) -> None:
-        after = self._records[-1].seq if self._records else 0
-        new = self.journal.events(self.run_id, after)
-        if new:
-            self._records += new
-            self.run = fold(self._records)
+        self.run = fold(self.journal.events(self.run_id, self.run.last_seq), self.run)
 
     def record(self, event: Event) -> None:
         """Write an event of this dispatch, and fold it in."""
@@ -91,6 +85,7 @@ class Case:
             runner_sha256=requested.runner_sha256,
             image=intended.image,
             disk_gib=intended.disk_gib,
+            secrets=intended.secrets,
             least_seconds=intended.least_seconds,
         )
 

@@ -11,6 +11,7 @@ from widelane.dispatcher.case import Case, Passing
 from widelane.dispatcher.letting_go import make_gone
 from widelane.dispatcher.walk import evidence
 from widelane.errors import LaneAuthError
+from widelane.facts import Policy
 from widelane.lanes.protocol import Granted, Lane, Machine, MachineState, Pending, Progress
 from widelane.ledger import AttemptState, WalkState
 from widelane.ledger.events import AttemptAccepted, AttemptFailed, BackendSelected
@@ -19,14 +20,12 @@ from widelane.router.ladder import ANY_MACHINE
 from widelane.store import read_finished
 from widelane.transport import UnreachedError
 
-_FIRST_REPORT_SECONDS = 900
-"""How long a machine may run before its host has counted its devices; drivers load in the first minutes."""
-
 
 class Creation:
     """One create, from its intent to its end. `fresh`: it was never sent, so there is nothing to look for first."""
 
-    def __init__(self, case: Case, lane: Lane, attempt: AttemptState, *, fresh: bool) -> None:
+    def __init__(self, case: Case, lane: Lane, attempt: AttemptState, policy: Policy, *, fresh: bool) -> None:
+        self._policy = policy
         self._case = case
         self._lane = lane
         self._id = attempt.intended.attempt_id
@@ -141,7 +140,7 @@ class Creation:
         requested = self._case.phase.requested.requested_width
         degraded = rung.width < requested
         walk = self._case.phase.walks[-1]
-        report_by = self._lane.clock.now() + timedelta(seconds=_FIRST_REPORT_SECONDS)
+        report_by = self._lane.clock.now() + timedelta(seconds=self._policy.first_report_seconds)
         self._case.record(
             BackendSelected(
                 attempt_id=self._id,
@@ -152,7 +151,7 @@ class Creation:
                 machine_type=machine.machine_type,
                 provisioning_model=machine.provisioning_model,
                 zone=machine.zone,
-                reason="degraded: wider rungs had no machine" if degraded else "granted",
+                reason=_reason(walk, degraded=degraded),
                 evidence=_evidence(walk, rung.lane),
                 report_by=report_by.isoformat(),
             )
@@ -169,13 +168,35 @@ class Creation:
         """Make sure that nothing of the attempt is left, and only then say that it failed."""
         if self._sent:
             make_gone(self._case, self._lane, self._attempt)
-        self._case.record(AttemptFailed(attempt_id=self._id, **failure.model_dump(exclude={"outcome_known"})))
+        attempt = self._attempt
+        self._case.record(
+            AttemptFailed(
+                attempt_id=self._id,
+                lane=attempt.rung.lane,
+                machine_type=attempt.rung.machine_type,
+                provisioning_model=attempt.rung.provisioning_model.value,
+                zone=attempt.intended.zone,
+                requested_width=self._case.phase.requested.requested_width,
+                width=attempt.rung.width,
+                **failure.model_dump(exclude={"outcome_known"}),
+            )
+        )
 
 
 def _evidence(walk: WalkState, lane: str) -> tuple[str, ...]:
-    """What led here: what shows the lanes before exhausted, quota skips included, and every create that failed."""
+    """What led here: what shows the lanes before exhausted, quota skips included, and every create that failed.
+
+    For a failover also the attempt whose work failed.
+    """
     failed = [attempt.intended.attempt_id for attempt in walk.attempts if attempt.failed is not None]
-    return tuple(dict.fromkeys([*(evidence(walk, lane) or ()), *failed]))
+    first = [walk.started.failover_of] if walk.started.failover_of else []
+    return tuple(dict.fromkeys([*first, *(evidence(walk, lane) or ()), *failed]))
+
+
+def _reason(walk: WalkState, *, degraded: bool) -> str:
+    if walk.started.failover_of:
+        return f"failover: the work failed in {walk.started.failover_of}"
+    return "degraded: wider rungs had no machine" if degraded else "granted"
 
 
 _CANCELLED = Failure(outcome=Outcome.CANCELLED, scope=Scope.LANE, code="cancelled", message="cancelled")

@@ -4,48 +4,102 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from widelane.dispatcher.assignment import Assignment
 from widelane.dispatcher.case import Case, Passing
+from widelane.dispatcher.watch import Sample, Watch, WatchRules
 from widelane.lanes.protocol import Lane, Machine, MachineState
 from widelane.ledger import AttemptState
 from widelane.ledger.events import LeaseFinished, LeaseLost, WidthRealized
 from widelane.models.attempt import Outcome
-from widelane.store import read_finished, read_host
+from widelane.store import read_finished, read_host, read_progress
 
+FENCE_EXPIRED = "fence_expired"
+"""Code of a lease whose machine reached its run limit."""
+_BETWEEN_SAMPLES = timedelta(seconds=20)
 _FENCE_SLACK = 0.98
 """The service may end a machine a little before its fence."""
 
 
-def follow(case: Case, lane: Lane, attempt: AttemptState) -> None:
-    """Record what the host reports, and how the lease ended."""
-    attempt_id = attempt.intended.attempt_id
-    while True:
-        case.refresh()
-        attempt = case.run.attempt(attempt_id) or attempt
-        if case.run.cancelled:
-            _lost(case, attempt, Outcome.CANCELLED, "cancelled", "cancelled")
+class Following:
+    """One lease, from its grant to its end."""
+
+    def __init__(self, case: Case, lane: Lane, attempt: AttemptState, work: Assignment) -> None:
+        self._case = case
+        self._lane = lane
+        self._id = attempt.intended.attempt_id
+        self._watch = watch_of(case, work, attempt)
+        self._next = lane.clock.now()
+
+    def run(self) -> None:
+        """Record what the host reports, and how the lease ended."""
+        case = self._case
+        while True:
+            case.refresh()
+            if case.run.cancelled:
+                _lost(case, self._attempt, Outcome.CANCELLED, "cancelled", "cancelled")
+                return
+            try:
+                ended = self._look()
+            except Passing as error:
+                case.trouble(error, self._lane)
+                continue
+            if ended:
+                return
+            case.wait(self._lane)
+
+    @property
+    def _attempt(self) -> AttemptState:
+        return self._case.run.by_id[self._id]
+
+    def _look(self) -> bool:
+        """One look at host and machine; whether the lease ended."""
+        case, lane, attempt = self._case, self._lane, self._attempt
+        # The machine is asked before the store: a machine that is gone has written everything it ever will.
+        machine = lane.find(attempt.intended.name, attempt.intended.zone)
+        if attempt.realized is None:
+            _count(case, attempt)
+        if _finished(case, attempt):
+            return True
+        if machine is None or machine.state in (MachineState.STOPPING, MachineState.STOPPED):
+            return _gone(case, lane, attempt, machine)
+        if _unfit(case, lane, attempt):
+            return True
+        self._look_after()
+        return False
+
+    def _look_after(self) -> None:
+        """Say when the machine is held for nothing. It is only said."""
+        now, realized = self._lane.clock.now(), self._attempt.realized
+        if realized is None or now < self._next:
             return
-        try:
-            ended = _look(case, lane, attempt)
-        except Passing as error:
-            case.trouble(error, lane)
-            continue
-        if ended:
+        self._next = now + _BETWEEN_SAMPLES
+        progress = read_progress(self._case.store, self._id)
+        if progress is None:
             return
-        case.wait(lane)
+        sample = Sample(
+            held=realized.realized_width,
+            running=progress.running,
+            over=progress.succeeded + progress.failed,
+            gpus=progress.gpus,
+            stage=progress.state,
+        )
+        for event in self._watch.look(now, sample):
+            self._case.record(event)
 
 
-def _look(case: Case, lane: Lane, attempt: AttemptState) -> bool:
-    """One look at host and machine; whether the lease ended."""
-    # The machine is asked before the store: a machine that is gone has written everything it ever will.
-    machine = lane.find(attempt.intended.name, attempt.intended.zone)
-    if attempt.realized is None:
-        _count(case, attempt)
-        attempt = case.run.attempt(attempt.intended.attempt_id) or attempt
-    if _finished(case, attempt):
-        return True
-    if machine is None or machine.state in (MachineState.STOPPING, MachineState.STOPPED):
-        return _gone(case, lane, attempt, machine)
-    return _unfit(case, lane, attempt)
+def watch_of(case: Case, work: Assignment, attempt: AttemptState) -> Watch:
+    """The watch over a lease, with the policy's times; it goes on from what the journal has."""
+    policy, verdict = work.policy, case.phase.requested.verdict
+    longest = timedelta(hours=verdict.economics.longest_unit_hours if verdict.economics is not None else 0.0)
+    rules = WatchRules(
+        idle_gpus=policy.idle_gpus,
+        advisory=timedelta(minutes=policy.idle_advisory_minutes),
+        loud=timedelta(minutes=policy.idle_loud_minutes),
+        quiet=max(timedelta(minutes=policy.hang_minutes), longest * policy.hang_unit_ratio),
+        gap=timedelta(minutes=policy.hang_gap_minutes),
+    )
+    requested = case.phase.requested.requested_width
+    return Watch(rules, attempt.intended.attempt_id, requested, attempt.idle, attempt.quiet)
 
 
 def _count(case: Case, attempt: AttemptState) -> None:
@@ -77,6 +131,8 @@ def _finished(case: Case, attempt: AttemptState) -> bool:
             failed=finished.failed,
             gpu_seconds_busy=finished.gpu_seconds_busy,
             gpu_seconds_held=finished.gpu_seconds_held,
+            requested_width=case.phase.requested.requested_width,
+            realized_width=_realized(attempt),
         )
     )
     return True
@@ -95,7 +151,7 @@ def _gone(case: Case, lane: Lane, attempt: AttemptState, machine: Machine | None
     fence = timedelta(seconds=attempt.intended.fence_seconds * _FENCE_SLACK)
     if lane.clock.now() - datetime.fromisoformat(attempt.intended.sent_at) >= fence:
         message = f"the machine reached its run limit of {attempt.intended.fence_seconds} s with units left"
-        _lost(case, attempt, Outcome.WORKLOAD, "fence_expired", message)
+        _lost(case, attempt, Outcome.WORKLOAD, FENCE_EXPIRED, message)
         return True
     _lost(case, attempt, Outcome.UNKNOWN, "machine_lost", "the machine is gone and its host said nothing")
     return True
@@ -123,5 +179,11 @@ def _lost(case: Case, attempt: AttemptState, outcome: Outcome, code: str, messag
             code=code,
             message=message,
             worked=attempt.realized is not None,
+            requested_width=case.phase.requested.requested_width,
+            realized_width=_realized(attempt),
         )
     )
+
+
+def _realized(attempt: AttemptState) -> int:
+    return attempt.realized.realized_width if attempt.realized is not None else 0

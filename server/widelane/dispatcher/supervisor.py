@@ -12,20 +12,23 @@ from pathlib import Path
 import anyio
 from anyio import CapacityLimiter, to_thread
 
-from widelane.dispatcher.assembly import after_of, open_case, system_edge
+from widelane.dispatcher.assembly import open_case, system_edge
+from widelane.dispatcher.book import Book, Page
 from widelane.dispatcher.edge import Edge
 from widelane.dispatcher.locking import hold
+from widelane.dispatcher.notifying import Notice, missed, notices, tell
 from widelane.dispatcher.places import journal_path, lock_path, log_path
 from widelane.dispatcher.schedule import due, run_end, settled
 from widelane.dispatcher.worker import Worker
 from widelane.errors import BusyError
 from widelane.lanes.clock import SystemClock
-from widelane.ledger import Journal, RunState, fold
+from widelane.ledger import Journal
 from widelane.ledger.events import Trouble
 
 _LOOK_SECONDS = 0.1
 _IDLE_SECONDS = 3.0
 _MOST_DISPATCHES = 64
+_MOST_TELLERS = 4
 _log = logging.getLogger("widelane.supervisor")
 
 
@@ -54,17 +57,23 @@ class Supervisor:
         self._active: set[str] = set()
         self._failed: set[str] = set()
         self._limiter = CapacityLimiter(_MOST_DISPATCHES)
+        self._tellers = CapacityLimiter(_MOST_TELLERS)
 
     async def serve(self) -> None:
         """Return when nothing has been due for a while."""
         journal = Journal(journal_path(self._home), SystemClock())
+        book = Book(journal)
         idle = 0.0
         try:
             async with anyio.create_task_group() as tasks:
+                for notice in missed(journal):
+                    tasks.start_soon(self._tell, notice)
                 while idle < _IDLE_SECONDS:
-                    for run_id, dispatch_id in self._ready(journal):
+                    for run_id, dispatch_id in self._ready(journal, book):
                         self._active.add(dispatch_id)
                         tasks.start_soon(self._work, run_id, dispatch_id)
+                    for notice in notices(book.take_news()):
+                        tasks.start_soon(self._tell, notice)
                     idle = 0.0 if self._active else idle + _LOOK_SECONDS
                     await anyio.sleep(_LOOK_SECONDS)
         finally:
@@ -74,21 +83,27 @@ class Supervisor:
         """Whether a dispatch is due now."""
         journal = Journal(journal_path(self._home), SystemClock())
         try:
-            return bool(self._ready(journal))
+            return bool(self._ready(journal, Book(journal)))
         finally:
             journal.close()
 
-    def _ready(self, journal: Journal) -> list[tuple[str, str]]:
+    def _ready(self, journal: Journal, book: Book) -> list[tuple[str, str]]:
         """Dispatches whose turn it is and that no thread has; ends what is over on the way."""
-        ready: list[tuple[str, str]] = []
-        for run_id in journal.live_runs():
-            state = fold(journal.events(run_id))
-            after = after_of(state)
-            if _settle(journal, state, after):
-                state = fold(journal.events(run_id))
-            taken = self._active | self._failed
-            ready += [(run_id, dispatch_id) for dispatch_id in due(state, after) if dispatch_id not in taken]
-        return ready
+        pages = book.live()
+        moved = [_settle(journal, page) for page in pages]
+        if any(moved):
+            book.read_on()
+            pages = book.live()
+        taken = self._active | self._failed
+        return [
+            (page.run.run_id, dispatch_id)
+            for page in pages
+            for dispatch_id in due(page.run, page.after)
+            if dispatch_id not in taken
+        ]
+
+    async def _tell(self, notice: Notice) -> None:
+        await to_thread.run_sync(tell, journal_path(self._home), notice, limiter=self._tellers)
 
     async def _work(self, run_id: str, dispatch_id: str) -> None:
         try:
@@ -111,12 +126,12 @@ class Supervisor:
             journal.close()
 
 
-def _settle(journal: Journal, state: RunState, after: dict[str, tuple[str, ...]]) -> bool:
+def _settle(journal: Journal, page: Page) -> bool:
     """Write the ends that follow from others' ends; whether there were any."""
-    ends = settled(state, after)
+    ends = settled(page.run, page.after)
     for dispatch_id, end in ends:
-        journal.append(state.run_id, end, dispatch_id)
-    over = run_end(state)
-    if over is not None and state.ended is None:
-        journal.append(state.run_id, over)
-    return bool(ends)
+        journal.append(page.run.run_id, end, dispatch_id)
+    over = run_end(page.run)
+    if over is not None:
+        journal.append(page.run.run_id, over)
+    return bool(ends) or over is not None

@@ -33,6 +33,8 @@ class WalkRules:
 
     consumes: Callable[[Rung, str], float]
     paid_lanes: frozenset[str] = frozenset()
+    pinned: frozenset[str] = frozenset()
+    """Lanes that the plan pins the phase to, with a reason."""
     transient_tries: int = 3
     rung_wait_seconds: int = 600
     total_wait_seconds: int = 7200
@@ -85,7 +87,7 @@ def next_step(walk: WalkState, rules: WalkRules) -> Try | Skip | End:
         zones = _open_zones(walk, index, rules)
         if not zones:
             continue
-        if rung.lane in rules.paid_lanes and evidence(walk, rung.lane) is None:
+        if not may_pay(walk, rung.lane, rules):
             return End(
                 DispatchState.STOPPED,
                 "no_evidence",
@@ -217,6 +219,13 @@ def _wait(walk: WalkState, rung: Rung, rules: WalkRules) -> int:
         return 0
     spent = sum(a.intended.wait_seconds for a in walk.attempts if a.outcome in _QUEUE)
     return max(0, min(rules.rung_wait_seconds, rules.total_wait_seconds - spent))
+
+
+def may_pay(walk: WalkState, lane: str, rules: WalkRules) -> bool:
+    """Whether a lane costs nothing, or may be reached: over exhausted lanes, by a pin, or by the one failover."""
+    if lane not in rules.paid_lanes or lane in rules.pinned or walk.started.failover_of:
+        return True
+    return evidence(walk, lane) is not None
 
 
 def evidence(walk: WalkState, lane: str) -> tuple[str, ...] | None:

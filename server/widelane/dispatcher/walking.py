@@ -17,16 +17,21 @@ from widelane.models.room import LaneRoom
 from widelane.models.verdict import Rung
 from widelane.router import admit, consumption, fit_rooms, regions_of
 
-_BOOT_DEATHS = 2
 _TABLED = frozenset({"gcp", "local"})
 """Lanes whose machines are in tables of ours."""
 _FREE_LANES = frozenset({"local"})
 """Lanes whose walks cost nothing of the day's budget."""
 
 
-def begin_walk(case: Case, work: Assignment, reason: str) -> End | None:
-    """Freeze a ladder with quotas as they are now and record the walk; an End when the budgets say no."""
+def begin_walk(case: Case, work: Assignment, reason: str, failover_of: str = "") -> End | None:
+    """Freeze a ladder with quotas as they are now and record the walk; an End when the budgets say no.
+
+    `failover_of` names the attempt whose work failed: then only the lanes of last resort are walked.
+    """
     ladder = case.phase.requested.verdict.ladder
+    failover_of = failover_of or next((walk.started.failover_of for walk in reversed(case.phase.walks)), "")
+    if failover_of:
+        ladder = last_resort(ladder, work)
     if not ladder:
         return End(DispatchState.EXHAUSTED, "empty_ladder", "no configured lane holds this work; see `widelane plan`")
     over = _over_budget(case, work, ladder)
@@ -45,8 +50,25 @@ def begin_walk(case: Case, work: Assignment, reason: str) -> End | None:
         if snapshot is not None:
             taken_at = snapshot.taken_at
             ladder = admit(ladder, snapshot, work.bench, pending=_pending(case))
-    case.record(WalkStarted(number=len(case.phase.walks) + 1, ladder=ladder, quota_taken_at=taken_at, reason=reason))
+    case.record(
+        WalkStarted(
+            number=len(case.phase.walks) + 1,
+            ladder=ladder,
+            quota_taken_at=taken_at,
+            reason=reason,
+            failover_of=failover_of,
+        )
+    )
     return None
+
+
+def last_resort(ladder: tuple[Rung, ...], work: Assignment) -> tuple[Rung, ...]:
+    """The rungs of a ladder that are of last resort."""
+    return tuple(rung for rung in ladder if _kind(rung.lane) in work.policy.last_resort_lanes)
+
+
+def _kind(lane: str) -> str:
+    return lane.partition(".")[0]
 
 
 def _rooms(case: Case, ladder: tuple[Rung, ...]) -> dict[str, LaneRoom]:
@@ -75,17 +97,20 @@ def _too_small(case: Case, rooms: dict[str, LaneRoom]) -> str:
 def rules_of(case: Case, work: Assignment) -> WalkRules:
     """The policy as the walk needs it."""
     policy = work.policy
+    lanes = {rung.lane for rung in case.phase.requested.verdict.ladder}
+    pin = work.phase.pin.lane if work.phase.pin is not None and work.phase.pin.reason else None
     return WalkRules(
         consumes=lambda rung, metric: consumption(rung, work.bench).get(metric, 0.0),
-        paid_lanes=frozenset(policy.paid_lanes),
+        paid_lanes=frozenset(lane for lane in lanes if _kind(lane) in policy.paid_lanes),
+        pinned=frozenset(lane for lane in lanes if pin in (lane, _kind(lane))),
         transient_tries=policy.transient_attempts,
         rung_wait_seconds=policy.flex_wait_seconds,
         total_wait_seconds=policy.total_wait_seconds,
-        boot_looped=_boot_looped(case.phase.attempts),
+        boot_looped=_boot_looped(case.phase.attempts, policy.boot_deaths),
     )
 
 
-def _boot_looped(attempts: list[AttemptState]) -> frozenset[tuple[str, str]]:
+def _boot_looped(attempts: list[AttemptState], most: int) -> frozenset[tuple[str, str]]:
     """Kinds of machine whose last machines all died before work, by the consecutive deaths of each kind."""
     deaths: dict[tuple[str, str], int] = {}
     for attempt in attempts:
@@ -95,7 +120,7 @@ def _boot_looped(attempts: list[AttemptState]) -> frozenset[tuple[str, str]]:
             deaths[kind] = deaths.get(kind, 0) + 1
         elif attempt.realized is not None:
             deaths[kind] = 0
-    return frozenset(kind for kind, count in deaths.items() if count >= _BOOT_DEATHS)
+    return frozenset(kind for kind, count in deaths.items() if count >= most)
 
 
 def _pending(case: Case) -> tuple[Rung, ...]:

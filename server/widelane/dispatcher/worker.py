@@ -11,10 +11,10 @@ from datetime import timedelta
 from widelane.dispatcher.assignment import Assignment
 from widelane.dispatcher.case import Case
 from widelane.dispatcher.creation import Creation
-from widelane.dispatcher.following import follow
+from widelane.dispatcher.following import FENCE_EXPIRED, Following
 from widelane.dispatcher.letting_go import release
 from widelane.dispatcher.walk import End, Skip, Try, next_step
-from widelane.dispatcher.walking import begin_walk, rules_of
+from widelane.dispatcher.walking import begin_walk, last_resort, rules_of
 from widelane.errors import InputError, LaneAuthError
 from widelane.lanes.protocol import Lane
 from widelane.ledger import AttemptState, WalkState
@@ -23,8 +23,6 @@ from widelane.models.attempt import Outcome
 from widelane.models.dispatch import DispatchState
 from widelane.router import wall_seconds
 
-_START_SECONDS = 1800
-"""Time within which a create that isn't queued must be decided."""
 _RELEASED_BY_US = frozenset({Outcome.CANCELLED, Outcome.WORKLOAD, Outcome.CONFIG})
 """Lost leases after which the walk doesn't go on."""
 
@@ -77,14 +75,35 @@ class Worker:
             self._walk(walks[-1])
 
     def _after_lease(self, last: AttemptState) -> None:
-        if last.finished is not None:
-            reason = last.finished.reason or last.finished.state
-            self._end(DispatchState.FAILED, reason, "see `widelane logs`; a new dispatch runs only what has no record")
-        elif last.lost is not None and last.lost.outcome in _RELEASED_BY_US:
-            stopped = last.lost.outcome is Outcome.CONFIG
-            self._end(DispatchState.STOPPED if stopped else DispatchState.FAILED, last.lost.code, last.lost.message)
-        else:
+        end = _end_of_work(last)
+        if end is None:
             self._walk_anew(last.lost.code if last.lost is not None else "lost")
+        elif self._may_fail_over(last):
+            self._fail_over(last)
+        else:
+            self._end(end.state, end.reason, end.hint)
+
+    def _may_fail_over(self, last: AttemptState) -> bool:
+        """Work that failed goes to a lane of last resort once, if the policy says so and it wasn't there already."""
+        case, policy = self._case, self._work.policy
+        return (
+            policy.workload_failover == "once"
+            and _failed_at_work(last)
+            and not any(walk.started.failover_of for walk in case.phase.walks)
+            and last.rung.lane.partition(".")[0] not in policy.last_resort_lanes
+            and bool(last_resort(case.phase.requested.verdict.ladder, self._work))
+        )
+
+    def _fail_over(self, last: AttemptState) -> None:
+        if begin_walk(self._case, self._work, "workload_failover", last.intended.attempt_id) is not None:
+            self._end_as_failed()
+
+    def _end_as_failed(self) -> None:
+        """The failover found no machine: the work's own failure is what is told."""
+        failed = next(a for a in reversed(self._case.phase.attempts) if _failed_at_work(a))
+        end = _end_of_work(failed)
+        assert end is not None, "work that failed ends the dispatch"
+        self._end(end.state, end.reason, f"{end.hint}; its one failover found no machine")
 
     def _walk_anew(self, reason: str) -> None:
         end = begin_walk(self._case, self._work, reason)
@@ -97,10 +116,12 @@ class Worker:
             self._case.record(
                 RungSkipped(walk=walk.started.number, rung=step.rung, code=step.code, message=step.message)
             )
-        elif isinstance(step, End):
-            self._end(step.state, step.reason, step.hint)
-        else:
+        elif isinstance(step, Try):
             self._try(walk, step)
+        elif walk.started.failover_of:
+            self._end_as_failed()
+        else:
+            self._end(step.state, step.reason, step.hint)
 
     def _try(self, walk: WalkState, step: Try) -> None:
         case = self._case
@@ -123,10 +144,11 @@ class Worker:
                 fence_seconds=self._work.fence_seconds(rung.width),
                 wait_seconds=step.wait_seconds,
                 sent_at=now.isoformat(),
-                deadline=(now + timedelta(seconds=step.wait_seconds or _START_SECONDS)).isoformat(),
+                deadline=(now + timedelta(seconds=step.wait_seconds or self._work.policy.create_seconds)).isoformat(),
                 spec_key=key,
                 image=self._work.phase.image,
                 disk_gib=self._work.disk_gib(),
+                secrets=self._work.phase.secrets,
                 least_seconds=wall_seconds(case.phase.requested.verdict, rung.width),
             )
         )
@@ -137,10 +159,10 @@ class Worker:
         case = self._case
         lane = self._lane_of(attempt)
         if attempt.selected is None:
-            Creation(case, lane, attempt, fresh=fresh).run()
+            Creation(case, lane, attempt, self._work.policy, fresh=fresh).run()
         elif attempt.finished is None and attempt.lost is None:
             self._work.keep_shards(attempt.rung.width)
-            follow(case, lane, attempt)
+            Following(case, lane, attempt, self._work).run()
         else:
             release(case, lane, attempt)
 
@@ -163,3 +185,23 @@ class Worker:
         self._case.record(
             PhaseEnded(state=state.value, reason=reason, hint=hint, total=total or 0, succeeded=done, failed=failed)
         )
+
+
+def _end_of_work(last: AttemptState) -> End | None:
+    """How a lease that is over ends the dispatch; None when the rest of its units go on elsewhere."""
+    if last.finished is not None:
+        reason = last.finished.reason or last.finished.state
+        hint = "see `widelane logs`; a new dispatch runs only what has no record"
+        return End(DispatchState.FAILED, reason, hint)
+    if last.lost is None or last.lost.outcome not in _RELEASED_BY_US:
+        return None
+    stopped = last.lost.outcome is Outcome.CONFIG
+    return End(DispatchState.STOPPED if stopped else DispatchState.FAILED, last.lost.code, last.lost.message)
+
+
+def _failed_at_work(last: AttemptState) -> bool:
+    """Whether units or the merge failed: not the set-up, nor a run limit that was reached, which no machine mends."""
+    if last.finished is not None:
+        return last.finished.state == "failed" and not last.finished.reason.startswith("store_failed")
+    lost = last.lost
+    return lost is not None and lost.outcome is Outcome.WORKLOAD and lost.code != FENCE_EXPIRED

@@ -17,6 +17,11 @@ from widelane.models.plan import ProvisioningModel
 
 _FILE = "policy.csv"
 _COLUMNS = ("name", "value", "unit", "kind", "min", "max", "why")
+_NOT_ABOVE = (
+    ("fence_min_seconds", "run_limit_seconds"),
+    ("boot_disk_gib", "max_boot_disk_gib"),
+    ("idle_advisory_minutes", "idle_loud_minutes"),
+)
 _RUNG_COLUMNS = ("family", "provisioning_models", "widths", "why")
 
 
@@ -73,6 +78,17 @@ class Policy:
     fence_min_seconds: int
     transient_attempts: int
     preemption_rewalks: int
+    boot_deaths: int
+    create_seconds: int
+    first_report_seconds: int
+    parallel_zones: int
+    hold_wait_seconds: int
+    idle_gpus: int
+    idle_advisory_minutes: float
+    idle_loud_minutes: float
+    hang_minutes: float
+    hang_unit_ratio: float
+    hang_gap_minutes: float
     rung_rules: Mapping[str, RungRule]
     version: str
 
@@ -161,10 +177,10 @@ def _clash(values: Mapping[str, Value]) -> tuple[str, str] | None:
             return name, "names a lane that lane_order doesn't have"
     if not isinstance(widths, tuple) or list(widths) != sorted(widths, reverse=True):
         return "widths", "must be listed widest first"
-    for low, high in (("fence_min_seconds", "run_limit_seconds"), ("boot_disk_gib", "max_boot_disk_gib")):
+    for low, high in _NOT_ABOVE:
         least, most = values[low], values[high]
-        if isinstance(least, int) and isinstance(most, int) and least > most:
-            return low, f"is above {high} ({most})"
+        if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
+            return low, f"is above {high} ({most:g})"
     return None
 
 

@@ -48,6 +48,8 @@ class Launch:
     least_seconds: int = 0
     """Wall clock that the work is expected to take; a lane that can't run it for so long refuses. 0: unknown."""
     labels: dict[str, str] = field(default_factory=dict[str, str])
+    secrets: tuple[str, ...] = ()
+    """Names of secrets that the work needs. A lane that can't hand their values over is never given any."""
 
 
 class MachineState(StrEnum):

@@ -91,6 +91,8 @@ class WalkStarted(Frozen):
     ladder: tuple[Rung, ...]
     quota_taken_at: str | None = None
     reason: str = "first"
+    failover_of: str = ""
+    """The attempt whose work failed, in the one walk that a failed workload may have; it has last-resort rungs only."""
 
 
 class RungSkipped(Frozen):
@@ -120,6 +122,8 @@ class AttemptIntended(Frozen):
     spec_key: str
     image: str | None = None
     disk_gib: int | None = None
+    secrets: tuple[str, ...] = ()
+    """Names; values are never written down."""
     least_seconds: int = 0
 
 
@@ -146,6 +150,14 @@ class AttemptFailed(Frozen):
     metric: str | None = None
     zones_hint: tuple[str, ...] = ()
     hint: str = ""
+    lane: str = ""
+    machine_type: str = ""
+    provisioning_model: str = ""
+    zone: str = ""
+    requested_width: int = 0
+    """GPUs that the phase asked for; `width` is what this create asked for, and nothing was realized."""
+    width: int = 0
+    realized_width: int = 0
 
 
 class BackendSelected(Frozen):
@@ -189,6 +201,8 @@ class LeaseFinished(Frozen):
     failed: int = 0
     gpu_seconds_busy: float = 0.0
     gpu_seconds_held: float = 0.0
+    requested_width: int = 0
+    realized_width: int = 0
 
 
 class LeaseLost(Frozen):
@@ -201,6 +215,50 @@ class LeaseLost(Frozen):
     message: str
     worked: bool
     """Whether the host had counted its devices before."""
+    requested_width: int = 0
+    realized_width: int = 0
+
+
+class GpusIdle(Frozen):
+    """Several GPUs of a machine have had nothing to run since a moment of the lane's clock.
+
+    `noted` only remembers when it began, `advisory` and `loud` are said after the times of the policy, `over` ends it.
+    Nothing is done about it.
+    """
+
+    kind: Literal["gpus_idle"] = "gpus_idle"
+    attempt_id: str
+    level: Literal["noted", "advisory", "loud", "over"]
+    since: str
+    minutes: float = 0.0
+    requested_width: int = 0
+    realized_width: int = 0
+    """GPUs held."""
+    idle: int = 0
+    running: int = 0
+    over: int = 0
+    """Units that had ended by then, well or not."""
+    stage: str = ""
+    """What the host was at: setup, running, merging, or held between phases."""
+
+
+class WorkQuiet(Frozen):
+    """A host has reported no unit begun or ended since a moment of the lane's clock, though units are left.
+
+    `noted` is the first sign, `suspected` the second one after another while: only then it counts as a hang. `over`
+    ends it. Nothing is done about it.
+    """
+
+    kind: Literal["work_quiet"] = "work_quiet"
+    attempt_id: str
+    level: Literal["noted", "suspected", "over"]
+    since: str
+    minutes: float = 0.0
+    requested_width: int = 0
+    realized_width: int = 0
+    running: int = 0
+    over: int = 0
+    """Units that had ended by then, well or not."""
 
 
 class Released(Frozen):
@@ -239,6 +297,17 @@ class RunEnded(Frozen):
     note: str = ""
 
 
+class Notified(Frozen):
+    """The configured command was told of something, or could not be."""
+
+    kind: Literal["notified"] = "notified"
+    about: str
+    """Kind of the event that it was told of."""
+    about_seq: int
+    ok: bool
+    detail: str = ""
+
+
 Event = Annotated[
     RunRequested
     | CancelRequested
@@ -254,9 +323,12 @@ Event = Annotated[
     | LeaseFinished
     | LeaseLost
     | Released
+    | GpusIdle
+    | WorkQuiet
     | Trouble
     | PhaseEnded
-    | RunEnded,
+    | RunEnded
+    | Notified,
     Field(discriminator="kind"),
 ]
 

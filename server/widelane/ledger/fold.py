@@ -31,6 +31,10 @@ class AttemptState:
     finished: ev.LeaseFinished | None = None
     lost: ev.LeaseLost | None = None
     released: bool = False
+    idle: ev.GpusIdle | None = None
+    """Since when several of its GPUs have had nothing to run; None when they have."""
+    quiet: ev.WorkQuiet | None = None
+    """Since when its host has reported no unit begun or ended; None when it has."""
 
     @property
     def open(self) -> bool:
@@ -105,6 +109,8 @@ class RunState:
     requested_at: str
     phases: dict[str, PhaseState]
     """By dispatch id, in plan order."""
+    by_id: dict[str, AttemptState] = field(default_factory=dict[str, AttemptState])
+    """Every attempt."""
     cancelled: bool = False
     ended: ev.RunEnded | None = None
     ended_at: str | None = None
@@ -116,28 +122,23 @@ class RunState:
 
     def attempt(self, attempt_id: str) -> AttemptState | None:
         """An attempt by its id."""
-        for phase in self.phases.values():
-            for attempt in phase.attempts:
-                if attempt.intended.attempt_id == attempt_id:
-                    return attempt
-        return None
+        return self.by_id.get(attempt_id)
 
 
-def fold(recorded: Iterable[Recorded]) -> RunState:
-    """The state after these events of one run, which begin with its `run_requested`.
+def fold(recorded: Iterable[Recorded], state: RunState | None = None) -> RunState:
+    """The state after these events of one run, which begin with its `run_requested` or follow those of `state`.
+
+    A given state is carried on, not copied.
 
     Raises:
-        ValueError: they don't.
+        ValueError: there is no beginning.
     """
-    state: RunState | None = None
     for record in recorded:
         if isinstance(record.event, ev.RunRequested):
             state = _begin(record, record.event)
         elif state is None:
             raise ValueError(f"event {record.seq} of {record.run_id} comes before run_requested")
         else:
-            if record.dispatch_id is not None:
-                state.phases[record.dispatch_id].trouble = None
             _APPLY[record.event.kind](state, record, record.event)
         state.last_seq = record.seq
     if state is None:
@@ -155,7 +156,9 @@ def _cancel(state: RunState, _record: Recorded, _event: Any) -> None:
 
 
 def _phase(state: RunState, record: Recorded) -> PhaseState:
-    return state.phases[record.dispatch_id or ""]
+    phase = state.phases[record.dispatch_id or ""]
+    phase.trouble = None
+    return phase
 
 
 def _phase_started(state: RunState, record: Recorded, event: ev.PhaseStarted) -> None:
@@ -172,46 +175,57 @@ def _rung_skipped(state: RunState, record: Recorded, event: ev.RungSkipped) -> N
 
 def _intended(state: RunState, record: Recorded, event: ev.AttemptIntended) -> None:
     walk = _phase(state, record).walks[-1]
-    walk.attempts.append(AttemptState(event, walk.started.ladder[event.rung], record.at))
+    attempt = AttemptState(event, walk.started.ladder[event.rung], record.at)
+    walk.attempts.append(attempt)
+    state.by_id[event.attempt_id] = attempt
 
 
-def _last(state: RunState, record: Recorded) -> AttemptState:
-    return _phase(state, record).walks[-1].attempts[-1]
+def _of(state: RunState, record: Recorded, attempt_id: str) -> AttemptState:
+    _phase(state, record)
+    return state.by_id[attempt_id]
 
 
 def _accepted(state: RunState, record: Recorded, event: ev.AttemptAccepted) -> None:
-    attempt = _last(state, record)
+    attempt = _of(state, record, event.attempt_id)
     attempt.operation = event.operation
     attempt.queued = event.queued
     attempt.hint = event.hint
 
 
 def _failed(state: RunState, record: Recorded, event: ev.AttemptFailed) -> None:
-    attempt = _last(state, record)
+    attempt = _of(state, record, event.attempt_id)
     attempt.failed = event
     attempt.ended_at = record.at
 
 
 def _selected(state: RunState, record: Recorded, event: ev.BackendSelected) -> None:
-    _last(state, record).selected = event
+    _of(state, record, event.attempt_id).selected = event
 
 
 def _realized(state: RunState, record: Recorded, event: ev.WidthRealized) -> None:
-    _last(state, record).realized = event
+    _of(state, record, event.attempt_id).realized = event
 
 
 def _finished(state: RunState, record: Recorded, event: ev.LeaseFinished) -> None:
-    _last(state, record).finished = event
+    _of(state, record, event.attempt_id).finished = event
 
 
 def _lost(state: RunState, record: Recorded, event: ev.LeaseLost) -> None:
-    _last(state, record).lost = event
+    _of(state, record, event.attempt_id).lost = event
 
 
-def _released(state: RunState, record: Recorded, _event: ev.Released) -> None:
-    attempt = _last(state, record)
+def _released(state: RunState, record: Recorded, event: ev.Released) -> None:
+    attempt = _of(state, record, event.attempt_id)
     attempt.released = True
     attempt.ended_at = record.at
+
+
+def _idle(state: RunState, record: Recorded, event: ev.GpusIdle) -> None:
+    _of(state, record, event.attempt_id).idle = None if event.level == "over" else event
+
+
+def _quiet(state: RunState, record: Recorded, event: ev.WorkQuiet) -> None:
+    _of(state, record, event.attempt_id).quiet = None if event.level == "over" else event
 
 
 def _trouble(state: RunState, record: Recorded, event: ev.Trouble) -> None:
@@ -225,6 +239,10 @@ def _phase_ended(state: RunState, record: Recorded, event: ev.PhaseEnded) -> Non
 def _run_ended(state: RunState, record: Recorded, event: ev.RunEnded) -> None:
     state.ended = event
     state.ended_at = record.at
+
+
+def _nothing(_state: RunState, _record: Recorded, _event: Any) -> None:
+    """Told for the record only."""
 
 
 _APPLY: dict[str, Callable[[RunState, Recorded, Any], None]] = {
@@ -241,7 +259,10 @@ _APPLY: dict[str, Callable[[RunState, Recorded, Any], None]] = {
     "lease_finished": _finished,
     "lease_lost": _lost,
     "released": _released,
+    "gpus_idle": _idle,
+    "work_quiet": _quiet,
     "trouble": _trouble,
     "phase_ended": _phase_ended,
     "run_ended": _run_ended,
+    "notified": _nothing,
 }

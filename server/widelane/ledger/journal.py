@@ -129,6 +129,14 @@ class Journal:
         """A run's events with a sequence number above `after`, oldest first."""
         return self._read("run_id = ? AND seq > ?", (run_id, after))
 
+    def events_after(self, seq: int) -> tuple[Recorded, ...]:
+        """Every run's events with a sequence number above `seq`, oldest first."""
+        return self._read("seq > ?", (seq,))
+
+    def last_seq(self) -> int:
+        """The highest sequence number so far; 0 without events."""
+        return int(self._db.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()[0])
+
     def events_of_kind(self, kind: str, since: str) -> tuple[Recorded, ...]:
         """Every run's events of a kind, from the ISO time `since` on."""
         return self._read("kind = ? AND at >= ?", (kind, since))
