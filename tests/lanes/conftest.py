@@ -34,6 +34,7 @@ stock:
 quotas:
   us-central1: {PREEMPTIBLE_NVIDIA_H100_GPUS: 1}
 global_quotas: {GPUS_ALL_REGIONS: 640}
+secrets: {HF_TOKEN: hush-5bd1e995}
 """
 LONG_WORK = (sys.executable, "-c", "import time; time.sleep(600)")
 SHORT_WORK = (sys.executable, "-c", "open('out.txt', 'w').write('done')")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import threading
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
 from google.api_core import exceptions
@@ -18,6 +20,7 @@ from widelane.simcloud.metadata import etag
 SCENARIO = """
 clock: {rate: 300}
 stock: [{zone: us-central1-a, count: 9}]
+secrets: {KEY: "the value"}
 """
 FLAVOR = {"Metadata-Flavor": "Google"}
 
@@ -167,3 +170,30 @@ def test_the_port_closes_with_the_vm(desk, vm):
     desk.delete("vm")
     with pytest.raises(ConnectionRefusedError):
         vm.ask("instance/name")
+
+
+def access(desk: Desk, path: str, token: str = "") -> tuple[int, dict]:
+    connection = http.client.HTTPConnection(urlsplit(desk.endpoint.url).netloc, timeout=CALL_SECONDS)
+    connection.request(
+        "GET", f"/v1/projects/{path}:access", headers={"Authorization": f"Bearer {token}"} if token else {}
+    )
+    answer = connection.getresponse()
+    body = json.loads(answer.read())
+    connection.close()
+    return answer.status, body
+
+
+def test_secret_manager_gives_a_value_to_a_machine_that_may_ask_and_to_nobody_else(desk, vm):
+    token = json.loads(vm.text("instance/service-accounts/default/token"))["access_token"]
+    status, body = access(desk, "sim-project/secrets/KEY/versions/latest", token)
+    assert (status, base64.b64decode(body["payload"]["data"])) == (200, b"the value")
+    assert access(desk, "sim-project/secrets/NONE/versions/latest", token)[0] == 404
+    assert access(desk, "sim-project/secrets/KEY/versions/7", token)[0] == 404
+    assert access(desk, "other/secrets/KEY/versions/latest", token)[0] == 404
+    for stranger in ("", "ya29.forged"):
+        assert access(desk, "sim-project/secrets/KEY/versions/latest", stranger)[0] == 401
+    storage = {"email": "default", "scopes": ["https://www.googleapis.com/auth/devstorage.read_write"]}
+    desk.run("narrow", service_accounts=[storage])
+    narrow = json.loads(Vm(desk, "narrow").text("instance/service-accounts/default/token"))["access_token"]
+    assert access(desk, "sim-project/secrets/KEY/versions/latest", narrow)[0] == 403
+    assert "the value" not in json.dumps(desk.sim("GET", "requests"))

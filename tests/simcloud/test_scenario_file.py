@@ -39,11 +39,13 @@ faults:
   - {on: insert, do: answer, case: perm_instances_create}
 preempt: [{machine_type: a2-ultragpu-1g, after_seconds: 90, times: 1}]
 visible_gpus: {a2-ultragpu-4g: 3}
+secrets: {HF_TOKEN: abc}
 """,
         "s.yaml",
         ATLAS,
         CASES,
     )
+    assert scenario.secrets == {"HF_TOKEN": "abc"}
     assert (scenario.project, scenario.rate, scenario.boot, scenario.operation, scenario.grace) == (
         "rehearsal",
         120.0,

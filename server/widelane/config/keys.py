@@ -15,6 +15,7 @@ class Wants(StrEnum):
     COUNT = "a whole number, 1 or more"
     FLAG = "true or false"
     DISK = "a table with `type` and `gib`"
+    TABLE = "a table of texts"
     WORDS = "a command: a text, or a list of words"
     ANY = "any value"
 
@@ -73,7 +74,12 @@ SECTIONS: tuple[Section, ...] = (
                 Wants.TEXTS, '["us-central1"]', "Regions to try; zones follow in the catalog's order.", "the policy's"
             ),
             "network": Key(Wants.TEXT, '"default"', "The network of the machines.", '"default"'),
-            "subnetwork": Key(Wants.TEXT, '"default"', "Its subnetwork, in each region.", "the network's own"),
+            "subnetwork": Key(
+                Wants.TEXT,
+                '"default"',
+                "Its subnetwork: a name, the same in each region, or a path, in which `{region}` may stand.",
+                "the network's own",
+            ),
             "service_account": Key(
                 Wants.TEXT,
                 '"widelane@my-project.iam.gserviceaccount.com"',
@@ -93,11 +99,35 @@ SECTIONS: tuple[Section, ...] = (
                 "Boot image, by project and family.",
                 "a stock image with a GPU driver",
             ),
+            "cpu_image": Key(
+                Wants.TEXT,
+                '"projects/my-project/global/images/family/my-cpu-image"',
+                "Boot image of machines without GPU.",
+                "`image`, else Debian 12",
+            ),
+            "install_driver": Key(
+                Wants.FLAG,
+                "true",
+                "Whether the image is asked to install its GPU driver at the first boot, as stock images can.",
+                "true",
+            ),
             "disk": Key(
                 Wants.DISK,
                 '{type = "pd-balanced", gib = 200}',
                 "Boot disk: its type, its size in GiB, or both.",
                 "what the machine's family takes, 200 GiB",
+            ),
+            "disk_types": Key(
+                Wants.TABLE,
+                '{a3-highgpu = "pd-ssd"}',
+                "Boot disk types of single machine families; they win over `disk`.",
+                "`disk`, or Hyperdisk where a family takes nothing else",
+            ),
+            "secrets": Key(
+                Wants.TABLE,
+                '{HF_TOKEN = "projects/my-project/secrets/hf-token"}',
+                "Where Secret Manager has a secret that plans name, when not under that very name in this project.",
+                "`projects/PROJECT/secrets/NAME`",
             ),
             "external_address": Key(
                 Wants.FLAG,

@@ -25,8 +25,15 @@ class GcpSettings(Frozen):
     service_account: str = "default"
     bucket: str = ""
     image: str = ""
+    cpu_image: str = ""
+    """Of machines without GPU."""
+    install_driver: bool = True
     disk_type: str = ""
+    disk_types: dict[str, str] = Field(default_factory=dict[str, str])
+    """By machine family; these win over `disk_type`."""
     disk_gib: int | None = None
+    secrets: dict[str, str] = Field(default_factory=dict[str, str])
+    """Secret Manager's resource for a secret's name in plans, where it isn't that name in the project."""
     external_address: bool = True
     endpoint: str | None = None
 
@@ -140,7 +147,8 @@ class Settings(Frozen):
     def simulated(self, url: str, project: str = SIM_PROJECT) -> Settings:
         """These settings against a simulated cloud: no real lane, store, account or notification is left in them."""
         given = self.gcp or GcpSettings(project=project)
-        kept = given.model_dump(include={"regions", "network", "subnetwork", "image", "disk_type", "disk_gib"})
+        machine = {"network", "subnetwork", "image", "cpu_image", "install_driver"}
+        kept = given.model_dump(include={"regions", "disk_type", "disk_types", "disk_gib", *machine})
         gcp = GcpSettings(project=project, endpoint=url, **kept)
         empty: dict[str, Any] = {"slurm": {}, "ssh": {}, "runpod": None, "store": None, "notify": None}
         return self.model_copy(update={"gcp": gcp} | empty)

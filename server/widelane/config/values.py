@@ -104,6 +104,14 @@ def _disk(value: object) -> Table | None:
     return table
 
 
+def _table(value: object) -> dict[str, str] | None:
+    if not isinstance(value, dict) or not value:
+        return None
+    entries = cast("Table", value)
+    texts = {name: text for name, item in entries.items() if (text := _text(item)) is not None}
+    return texts if len(texts) == len(entries) else None
+
+
 def _words(value: object) -> tuple[str, ...] | None:
     if not isinstance(value, str):
         return _texts(value)
@@ -123,6 +131,7 @@ _READERS: dict[Wants, Callable[[object], Any]] = {
     Wants.COUNT: _count,
     Wants.FLAG: _flag,
     Wants.DISK: _disk,
+    Wants.TABLE: _table,
     Wants.WORDS: _words,
     Wants.ANY: _any,
 }

@@ -21,10 +21,10 @@ from widelane.models.dispatch import DispatchAnswer, DispatchState
 from widelane.models.plan import Accept, ParsedPlan, Phase, Plan
 from widelane.models.verdict import PhaseVerdict, PlanVerdict
 from widelane.router import UnitSalt, dispatch_key, make_units
-from widelane.store import open_store, publish_runner
+from widelane.store import is_at_hand, open_store, publish_runner
 
-_INHERITING = frozenset({"local"})
-"""Lanes whose work has the environment of who started it, secrets included."""
+_DISCREET = frozenset({"gcp", "local"})
+"""Lanes that hand secrets over: gcp's machines read Secret Manager, local work has its starter's environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,10 @@ class Submission:
             place = f"{self._parsed.origin}:{line}:{column}: phase {phase.name}"
             if phase.command is None and not any(arm.command for arm in phase.arms):
                 raise InputError(f"{place} has no command", hint="add `command:`", code="no_command")
-            deaf = sorted({rung.lane for rung in verdict.ladder} - _INHERITING)
+            deaf = sorted({rung.lane for rung in verdict.ladder} - _DISCREET)
             if phase.secrets and deaf:
-                hint = f"leave `secrets` out; no lane but local hands them over yet, and it may walk {', '.join(deaf)}"
+                walks = ", ".join(deaf)
+                hint = f"only gcp and local hand them over, and it may walk {walks}: pin its lane, or leave them out"
                 raise InputError(f"{place} names secrets", hint=hint, code="secrets_unsupported")
             if phase.hold:
                 hint = "leave `hold` out; each phase walks for its own machine"
@@ -154,16 +155,25 @@ class Submission:
         )
 
     def _store_url(self, chosen: list[tuple[Phase, PhaseVerdict]], sim: SimTarget | None) -> str:
-        """One store a run: the plan's, the configured one, or a folder of the home (rehearsals have their own)."""
+        """One store a run: the plan's, the lane's bucket, the configured one, or a folder of the home.
+
+        The bucket counts as soon as any phase of the plan may run on Google Cloud, so that one dispatched alone finds
+        what the others wrote. A rehearsal reaches no real store: it has a folder of its own.
+        """
         named = {phase.store for phase, _ in chosen if phase.store is not None}
         if len(named) > 1:
             raise InputError(f"{self._parsed.origin}: a run has one store, the plan names {', '.join(sorted(named))}")
+        folder = default_store(self._settings.home)
+        if sim is not None:
+            ours = [url for url in named if is_at_hand(url)]
+            return ours[0] if ours else folder.with_name("rehearsals").absolute().as_uri()
         if named:
             return named.pop()
-        if self._settings.store is not None and sim is None:
-            return self._settings.store
-        folder = default_store(self._settings.home)
-        return (folder.with_name("rehearsals") if sim is not None else folder).absolute().as_uri()
+        given, gcp = self._settings.store, self._settings.gcp
+        on_gcp = any(rung.lane == "gcp" for verdict in self._verdict.phases for rung in verdict.ladder)
+        if on_gcp and gcp is not None and gcp.bucket and (given is None or is_at_hand(given)):
+            return f"gs://{gcp.bucket}"
+        return given or folder.absolute().as_uri()
 
 
 def _numbered(phases: tuple[RequestedPhase, ...], run_id: str) -> tuple[RequestedPhase, ...]:

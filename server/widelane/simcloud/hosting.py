@@ -25,6 +25,7 @@ from widelane.simcloud.faults import Faults
 from widelane.simcloud.lifecycle import advance, busy, kill_all, next_due, resume, retire
 from widelane.simcloud.listening import HOST, Listener
 from widelane.simcloud.scenario_file import parse_fault
+from widelane.simcloud.secret_manager import SecretManager
 from widelane.simcloud.sim_api import FAULTS_FACT, SimApi
 from widelane.simcloud.wake import Changes
 from widelane.simcloud.world import World
@@ -83,7 +84,8 @@ class Host:
         faults = Faults(world, [parse_fault(json.dumps(body), world.atlas, world.cases) for body in noted])
         api = Api(world, faults, self._changes, self._called)
         sim = SimApi(world, faults, self._changes, self._called, self._stopping.set)
-        routes = [*methods.routes(api), *sim.routes()]
+        secrets = SecretManager(world, self._called)
+        routes = [*methods.routes(api), *secrets.routes(), *sim.routes()]
         return Starlette(routes=routes, exception_handlers={HTTPException: _not_simulated})
 
     def _called(self) -> None:

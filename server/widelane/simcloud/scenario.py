@@ -135,6 +135,8 @@ class Scenario:
     preempt: tuple[PreemptRule, ...] = ()
     visible_gpus: dict[str, int] = field(default_factory=dict[str, int])
     """GPUs that a VM of the machine type shows, when not as many as it should."""
+    secrets: dict[str, str] = field(default_factory=dict[str, str])
+    """What Secret Manager holds, by name."""
 
     def rule_for(self, wanted: Combination) -> StockRule:
         """The most specific rule; of equally specific ones the last in the file; none: no stock."""

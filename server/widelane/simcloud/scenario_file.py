@@ -29,6 +29,7 @@ TOP_KEYS = (
     "faults",
     "preempt",
     "visible_gpus",
+    "secrets",
 )
 STOCK_KEYS = ("zone", "machine_type", "model", "count", "then", "arrives_after_seconds")
 FAULT_KEYS = ("on", "do", "nth", "times", "zone", "machine_type", "seconds", "case")
@@ -89,6 +90,7 @@ class _ScenarioReading(Reading):
             faults=tuple(fault for node in self._list(given, "faults") if (fault := self.fault(node))),
             preempt=tuple(rule for node in self._list(given, "preempt") if (rule := self._preempt(node))),
             visible_gpus=self._visible(given),
+            secrets=self._secrets(given),
         )
 
     def _list(self, given: Mapping[str, Node], key: str) -> list[Node]:
@@ -211,3 +213,9 @@ class _ScenarioReading(Reading):
             return {}
         nodes = self.fields(given["visible_gpus"], tuple(self._atlas.machine_types), "visible_gpus")
         return {name: self.whole(node, f"visible_gpus of {name}") for name, node in nodes.items()}
+
+    def _secrets(self, given: Mapping[str, Node]) -> dict[str, str]:
+        if "secrets" not in given:
+            return {}
+        named = self.pairs(given["secrets"], "secrets")
+        return {str(key.value): self.text(value, f"the secret {key.value}") for key, value in named}

@@ -11,7 +11,7 @@ pull       outputs into a folder
 """
 
 from widelane.store.archive import Packed, pack
-from widelane.store.client import Store, open_store
+from widelane.store.client import Store, is_at_hand, open_store
 from widelane.store.gitsource import fetch_git
 from widelane.store.publish import publish_runner, publish_source, write_spec
 from widelane.store.pull import pull
@@ -41,6 +41,7 @@ __all__ = [
     "UnitRecord",
     "failure_records",
     "fetch_git",
+    "is_at_hand",
     "log_tail",
     "open_store",
     "pack",

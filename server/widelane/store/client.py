@@ -94,3 +94,8 @@ def open_store(url: str) -> Store:
         return Store(CloudBucket(url) if url.startswith("gs:") else host.open_store(url))
     except host.StoreUrlError as error:
         raise ConfigError(f"store {error}", hint="a store is file:///ABSOLUTE/DIR or gs://BUCKET/PREFIX") from error
+
+
+def is_at_hand(url: str) -> bool:
+    """Whether a store is on this machine: a folder, or a bucket of an emulator."""
+    return url.startswith("file:") or "?endpoint=" in url

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.fakes.launches import launch, rung
 from widelane.config import GcpSettings
 from widelane.lanes.gcp.bodies import insert_body, label_value, request_id
-from widelane.lanes.gcp.defaults import disk_type
+from widelane.lanes.gcp.defaults import disk_type, image
 from widelane.lanes.gcp.startup import Startup, startup
 from widelane.lanes.protocol import Launch
 from widelane.models.plan import ProvisioningModel
@@ -124,9 +124,69 @@ def test_a_request_id_that_the_service_would_not_honour_is_refused(bad: str) -> 
 
 
 def test_hyperdisk_goes_with_the_families_that_take_nothing_else() -> None:
-    assert disk_type(SITE, "a4-highgpu-8g") == "hyperdisk-balanced"
-    assert disk_type(SITE, "a2-ultragpu-8g") == "pd-balanced"
-    assert disk_type(GcpSettings(project="p", disk_type="pd-ssd"), "a4-highgpu-8g") == "pd-ssd"
+    mine = GcpSettings(project="p", disk_type="pd-ssd", disk_types={"a3-highgpu": "pd-balanced"})
+    assert [disk_type(SITE, name) for name in ("a4-highgpu-8g", "a2-ultragpu-8g")] == [
+        "hyperdisk-balanced",
+        "pd-balanced",
+    ]
+    assert [disk_type(mine, name) for name in ("a4-highgpu-8g", "a2-ultragpu-8g", "a3-highgpu-8g")] == [
+        "hyperdisk-balanced",
+        "pd-ssd",
+        "pd-balanced",
+    ]
+    fast = GcpSettings(project="p", disk_type="hyperdisk-extreme")
+    assert disk_type(fast, "a4-highgpu-8g") == "hyperdisk-extreme"
+
+
+def interface(**changes: Any) -> dict[str, Any]:
+    found: dict[str, Any] = insert_body(launch(), GcpSettings(project="p", **changes), PAPERS)["networkInterfaces"][0]
+    return found
+
+
+def test_a_subnetwork_brings_its_own_network_and_may_be_another_projects() -> None:
+    assert interface() == {
+        "network": "global/networks/default",
+        "accessConfigs": [{"name": "External NAT", "type": "ONE_TO_ONE_NAT"}],
+    }
+    shared = "projects/host/regions/{region}/subnetworks/gpus"
+    assert interface(subnetwork=shared, external_address=False) == {
+        "subnetwork": "projects/host/regions/us-central1/subnetworks/gpus"
+    }
+    assert interface(network="mine", subnetwork="sub", external_address=False) == {
+        "network": "global/networks/mine",
+        "subnetwork": "regions/us-central1/subnetworks/sub",
+    }
+
+
+def metadata(site: GcpSettings, sent: Launch) -> dict[str, str]:
+    return {item["key"]: item["value"] for item in insert_body(sent, site, PAPERS)["metadata"]["items"]}
+
+
+def test_an_image_with_its_own_driver_is_not_asked_to_install_one() -> None:
+    assert metadata(SITE, launch())["install-nvidia-driver"] == "True"
+    assert "install-nvidia-driver" not in metadata(GcpSettings(project="p", install_driver=False), launch())
+    assert "install-nvidia-driver" not in metadata(SITE, launch(rung=rung("e2-standard-2", 0)))
+
+
+def test_machines_without_gpus_have_an_image_of_their_own() -> None:
+    both = GcpSettings(project="p", image="gpu-image", cpu_image="cpu-image")
+    assert (image(both, 8), image(both, 0)) == ("gpu-image", "cpu-image")
+    assert image(GcpSettings(project="p", image="one"), 0) == "one"
+    assert image(SITE, 0) != image(SITE, 1)
+
+
+def test_of_secrets_only_names_travel_and_the_token_reaches_secret_manager_only_then() -> None:
+    named = GcpSettings(project="p", secrets={"HF_TOKEN": "projects/other/secrets/hf/versions/3"})
+    sent = launch(secrets=("HF_TOKEN", "WANDB_API_KEY"))
+    body = insert_body(sent, named, PAPERS)
+    assert metadata(named, sent)["widelane-secrets"].split() == [
+        "HF_TOKEN=projects/other/secrets/hf/versions/3",
+        "WANDB_API_KEY=projects/p/secrets/WANDB_API_KEY/versions/latest",
+    ]
+    assert body["serviceAccounts"][0]["scopes"] == ["https://www.googleapis.com/auth/cloud-platform"]
+    plain = insert_body(launch(), named, PAPERS)
+    assert "cloud-platform" not in json.dumps(plain)
+    assert "widelane-secrets" not in json.dumps(plain)
 
 
 def test_metadata_values_fit_the_service() -> None:

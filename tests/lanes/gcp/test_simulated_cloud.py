@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.fakes.gate import Gate, gate_before
 from tests.fakes.launches import rung
+from tests.fakes.storage import storage_service
 from tests.lanes.conftest import SHORT_WORK, Site
 from widelane.lanes.protocol import Granted, Lane, Launch, MachineState, Pending, Progress
 from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.models.plan import ProvisioningModel
 from widelane.simcloud.client import SimEndpoint, call
+from widelane.store import open_store, publish_runner
 
 pytestmark = pytest.mark.slow
 
@@ -225,3 +231,76 @@ def test_quotas_come_from_the_service(lane: Lane) -> None:
 def test_deadlines_follow_the_clock_of_the_cloud(lane: Lane, cloud: SimEndpoint) -> None:
     assert lane.clock.rate == 60.0
     assert abs(lane.clock.elapsed() - call(cloud.url, "GET", "/sim/clock")["elapsed"]) < 300.0
+
+
+SECRET = "hush-5bd1e995"
+LOOKS = """
+import hashlib, os, pathlib
+value = os.environ["HF_TOKEN"].encode()
+files = [path for path in pathlib.Path(os.environ["HOME"]).rglob("*") if path.is_file() and not path.is_symlink()]
+found = [str(path) for path in files if value in path.read_bytes()]
+open("out.txt", "w").write(f"{hashlib.sha256(value).hexdigest()} {len(files) > 5} {found}")
+"""
+
+
+def test_a_secret_reaches_the_work_and_nothing_that_is_written_down(
+    site: Site, lane: Lane, cloud: SimEndpoint, outcome: Callable[[Launch], Progress], eventually: Eventually
+) -> None:
+    sent = site.launch((sys.executable, "-c", LOOKS), secrets=("HF_TOKEN",))
+    outcome(sent)
+    store, key = site.yard.store, f"leases/{sent.attempt_id}/finished.json"
+    eventually(lambda: store.exists(key), within=30.0)
+    record = json.loads(store.get(f"records/{sent.attempt_id}.json"))
+    right = hashlib.sha256(SECRET.encode()).hexdigest()
+    assert store.get(f"blobs/{record['outputs'][0]['sha256']}").decode() == f"{right} True []"
+    eventually(lambda: lane.find(sent.name, sent.zone) is None, within=30.0)
+    assert store.folder is not None
+    written = [path for path in store.folder.rglob("*") if path.is_file()]
+    # What the cloud keeps, serial output included, but for the scenario itself; the work has looked on its own disk.
+    written += [path for path in cloud.folder.rglob("*") if path.is_file() and path.name != "scenario.yaml"]
+    assert len(written) > 5
+    assert [path for path in written if SECRET.encode() in path.read_bytes()] == []
+    heard = json.dumps(call(cloud.url, "GET", "/sim/requests"))
+    assert "secrets/HF_TOKEN/versions/latest:access" in heard
+    assert SECRET not in heard
+
+
+def test_a_machine_whose_secret_is_not_there_names_it_and_deletes_itself(
+    site: Site, lane: Lane, outcome: Callable[[Launch], Progress], eventually: Eventually
+) -> None:
+    sent = site.launch(secrets=("NO_SUCH",))
+    outcome(sent)
+    key = f"leases/{sent.attempt_id}/finished.json"
+    eventually(lambda: site.yard.store.exists(key), within=30.0)
+    told = json.loads(site.yard.store.get(key))
+    assert told["state"] == "env_broken"
+    assert "NO_SUCH" in told["reason"]
+    assert "404" in told["reason"]
+    eventually(lambda: lane.find(sent.name, sent.zone) is None, within=30.0)
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Iterator[Gate]:
+    """A bucket `things`, whose every request is seen."""
+    with storage_service("things") as url, gate_before(url) as gate:
+        yield gate
+
+
+def test_a_machine_works_out_of_a_bucket_with_its_own_token(
+    site: Site, lane: Lane, bucket: Gate, outcome: Callable[[Launch], Progress], eventually: Eventually
+) -> None:
+    site.yard.store = open_store(f"gs://things/runs?endpoint={bucket.url}")
+    publish_runner(site.yard.store)
+    ours = len(bucket.seen)
+    sent = site.launch(SHORT_WORK)
+    outcome(sent)
+    eventually(lambda: lane.find(sent.name, sent.zone) is None, within=30.0)
+    store = site.yard.store
+    assert json.loads(store.get(f"leases/{sent.attempt_id}/finished.json"))["state"] == "succeeded"
+    record = json.loads(store.get(f"records/{sent.attempt_id}.json"))
+    assert store.get(f"blobs/{record['outputs'][0]['sha256']}") == b"done"
+    theirs = [seen for seen in bucket.seen[ours:] if "urllib" in seen.agent]
+    assert len(theirs) > 5
+    assert {seen.token.rpartition("-")[0][:8] for seen in theirs} == {"ya29.sim"}
+    conditional = [seen for seen in theirs if "ifGenerationMatch=0" in seen.path]
+    assert len(conditional) >= 2

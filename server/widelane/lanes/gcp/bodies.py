@@ -43,6 +43,7 @@ def request_id(launch: Launch) -> str:
 def insert_body(launch: Launch, settings: GcpSettings, startup: Startup) -> dict[str, Any]:
     """The instance resource of one create, in the wire's spelling."""
     zone, rung = launch.zone, launch.rung
+    scopes = defaults.SECRET_SCOPES if launch.secrets else defaults.SCOPES
     body: dict[str, Any] = {
         "name": launch.name,
         "machineType": f"zones/{zone}/machineTypes/{rung.machine_type}",
@@ -50,7 +51,7 @@ def insert_body(launch: Launch, settings: GcpSettings, startup: Startup) -> dict
         "scheduling": _scheduling(launch),
         "disks": [_boot_disk(launch, settings)],
         "networkInterfaces": [defaults.network_interface(settings, region_of(zone))],
-        "serviceAccounts": [{"email": settings.service_account, "scopes": list(defaults.SCOPES)}],
+        "serviceAccounts": [{"email": settings.service_account, "scopes": list(scopes)}],
         "metadata": {"items": _metadata(launch, settings, startup)},
     }
     if rung.provisioning_model is ProvisioningModel.FLEX_START:
@@ -114,8 +115,11 @@ def _metadata(launch: Launch, settings: GcpSettings, startup: Startup) -> list[d
         "widelane-gpus": str(launch.rung.width),
         "enable-guest-attributes": "TRUE",
     }
-    if launch.rung.width:
+    if launch.rung.width and settings.install_driver:
         values["install-nvidia-driver"] = "True"
+    if launch.secrets:
+        named = (f"{name}={defaults.secret_resource(settings, name)}" for name in launch.secrets)
+        values["widelane-secrets"] = "\n".join(named)
     if settings.endpoint is not None:
         values["widelane-api-endpoint"] = settings.endpoint
     return [{"key": key, "value": value} for key, value in values.items()]

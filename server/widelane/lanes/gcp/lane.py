@@ -20,6 +20,7 @@ from widelane.lanes.protocol import Launch, Machine, MachineState, Pending, Prog
 from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.models.clock import Clock
 from widelane.models.quota import QuotaSnapshot
+from widelane.store import is_at_hand
 
 T = TypeVar("T")
 _READ_PAUSES = (0.2, 0.8)
@@ -66,8 +67,7 @@ class GcpLane:
             )
         if self._out_of_reach(store_url):
             raise ConfigError(
-                f"machines on Google Cloud can't reach the store {store_url}",
-                hint="set bucket in [lanes.gcp]: the store becomes gs://BUCKET",
+                f"machines on Google Cloud can't reach the store {store_url}", hint=self._way_to_a_store()
             )
         self._compute.connect()
 
@@ -79,7 +79,7 @@ class GcpLane:
                 scope=Scope.LANE,
                 code="STORE_UNREACHABLE",
                 message=f"a machine on Google Cloud can't reach {launch.store_url}",
-                hint="set bucket in [lanes.gcp]",
+                hint=self._way_to_a_store(),
             )
         body = insert_body(launch, self._settings, startup())
         try:
@@ -231,7 +231,13 @@ class GcpLane:
         raise AssertionError("the last try either returns or raises")
 
     def _out_of_reach(self, store_url: str) -> bool:
-        return store_url.startswith("file:") and not is_loopback(self._settings.endpoint)
+        return is_at_hand(store_url) and not is_loopback(self._settings.endpoint)
+
+    def _way_to_a_store(self) -> str:
+        bucket = self._settings.bucket
+        if bucket:
+            return f"leave the store out of the plan: the bucket of [lanes.gcp] is then used, gs://{bucket}"
+        return "set bucket in [lanes.gcp]: the store becomes gs://BUCKET"
 
 
 def _absent(error: CallError) -> bool:
