@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ from widelane.config import GcpSettings, LocalSettings, RunpodSettings, Settings
 from widelane.dispatcher import Client, SimTarget
 from widelane.dispatcher.assembly import make_bench
 from widelane.dispatcher.locking import is_held
-from widelane.dispatcher.places import lock_path
+from widelane.dispatcher.places import journal_path, lock_path
+from widelane.dispatcher.schedule import run_state
 from widelane.errors import BusyError, InputError, LaneAuthError, NotFoundError
+from widelane.lanes.clock import SystemClock
+from widelane.ledger import Journal, fold
 from widelane.models.dispatch import DispatchAnswer, DispatchState
 from widelane.router import judge
 
@@ -120,6 +124,31 @@ def test_a_run_whose_units_are_all_done_says_so_and_creates_nothing_and_fresh_ru
     assert any(event.kind == "attempt_intended" for event in local.client.events(fresh))
 
 
+def test_what_was_pulled_beside_the_code_does_not_make_it_other_work(local: Local) -> None:
+    first = local.run(text())
+    local.client.pull(first, local.job / first)
+    assert local.submit(text()).run_id == first
+    local.client.pull(first, local.job / "results")
+    assert local.run(text()) != first
+
+
+def test_logs_come_in_the_order_of_the_units_and_a_unit_that_is_none_is_named(local: Local) -> None:
+    run_id = local.run(text().replace("part: 3", "part: 11"))
+    heads = [line for line in local.client.log(run_id).splitlines() if line.startswith("==>")]
+    assert heads == [*(f"==> count {n}-1 <==" for n in range(11)), "==> count merge-1 <=="]
+    with pytest.raises(NotFoundError, match="no unit 11") as refused:
+        local.client.log(run_id, unit=11)
+    assert "count has 0 to 10" in refused.value.hint
+
+
+def test_a_run_whose_phases_have_all_ended_is_not_called_queued_before_its_own_end(local: Local) -> None:
+    run_id = local.run(text())
+    with closing(Journal(journal_path(local.settings.home), SystemClock())) as journal:
+        before = fold(record for record in journal.events(run_id) if record.event.kind != "run_ended")
+    assert before.ended is None
+    assert run_state(before) is DispatchState.RELEASING
+
+
 def test_another_wording_of_the_same_work_is_the_same_run(local: Local) -> None:
     first = local.run(text())
     worded = text().replace("    gpus: 0\n", '    gpus: 0\n    justification: "because"\n')
@@ -192,7 +221,10 @@ def test_a_phase_that_is_chosen_is_refused_at_its_own_place(local: Local) -> Non
 @pytest.mark.parametrize(
     "lanes",
     [
-        {"gcp": GcpSettings(project="p", endpoint="http://127.0.0.1:9")},
+        {
+            "gcp": GcpSettings(project="p", endpoint="http://127.0.0.1:9"),
+            "slurm": {"hpc": SlurmSettings(host="login.example.org", gpus=8)},
+        },
         {"slurm": {"hpc": SlurmSettings(host="login.example.org", gpus=8)}},
         {"runpod": RunpodSettings()},
     ],
