@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from widelane.models.attempt import Outcome
 from widelane.models.dispatch import DispatchState, RunStatus
 from widelane.models.plan import Accept
 from widelane.reports.paper import Paper
-from widelane.reports.status import progress_lines, runs_report, status_report, summary_report
+from widelane.reports.status import attempt_line, progress_lines, runs_report, status_report, summary_report
 
 WHOLE = """\
 r-77  running
@@ -26,6 +27,11 @@ def test_an_accepted_finding_is_shown_in_every_status(run: RunStatus, paper: Pap
     accept = Accept(code="too_wide", phase="capture", reason="the demo")
     text = status_report(run.model_copy(update={"accepted": (accept,)}), paper)
     assert "  accepted too_wide of capture: the demo\n" in text
+
+
+def test_a_machine_that_a_cancel_let_go_is_no_miss(run: RunStatus, paper: Paper) -> None:
+    last = run.phases[0].attempts[-1].model_copy(update={"outcome": Outcome.CANCELLED, "code": "cancelled"})
+    assert attempt_line(last, paper) == "let go   a2-ultragpu-4g FLEX_START us-central1-a: cancelled"
 
 
 def test_runs_are_listed_one_a_line(run: RunStatus, paper: Paper) -> None:

@@ -118,14 +118,16 @@ def attempt_line(attempt: AttemptRow, paper: Paper) -> str:
         return f"trying   {rung}"
     if attempt.outcome is Outcome.GRANTED:
         return f"{paper.paint('granted', 'good')}  {rung}"
-    word = paper.paint("skipped", "dim") if attempt.outcome is Outcome.SKIPPED else paper.paint("missed ", "warn")
-    why = clean_line(attempt.code) if attempt.outcome is Outcome.SKIPPED else missed_why(attempt.outcome, attempt.code)
-    return f"{word}  {rung}: {why}"
+    if attempt.outcome is Outcome.SKIPPED:
+        return f"{paper.paint('skipped', 'dim')}  {rung}: {clean_line(attempt.code)}"
+    if attempt.outcome is Outcome.CANCELLED:
+        return f"{paper.paint('let go', 'dim')}   {rung}: {missed_why(attempt.outcome, attempt.code)}"
+    return f"{paper.paint('missed', 'warn')}   {rung}: {missed_why(attempt.outcome, attempt.code)}"
 
 
 def missed_why(outcome: Outcome, code: str) -> str:
     """The class of a miss and the provider's code."""
-    return f"{outcome.value} ({clean_line(code)})" if code else outcome.value
+    return f"{outcome.value} ({clean_line(code)})" if code not in ("", outcome.value) else outcome.value
 
 
 def gpu_line(gpu: GpuProgress) -> str:

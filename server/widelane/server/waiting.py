@@ -12,6 +12,7 @@ from mcp.server.mcpserver import Context
 
 from widelane.models.attempt import Outcome
 from widelane.models.dispatch import RunStatus
+from widelane.reports.paper import plural
 from widelane.tools.dispatch_status import DispatchStatusInput, dispatch_status, moved
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def measure(status: RunStatus) -> tuple[float, float, str]:
     done = sum(phase.units.succeeded + phase.units.failed for phase in status.phases)
     total = sum(phase.units.total for phase in status.phases)
     search = 1.0 if granted or not status.state.live else tried / (tried + 1)
-    words = f"{status.state.value}: {tried} rungs tried, {done} of {total} units done"
+    words = f"{status.state.value}: {plural(tried, 'rung')} tried, {done} of {plural(total, 'unit')} done"
     return done + search, float(max(total, done) + 1), words
 
 

@@ -28,7 +28,10 @@ def logs_verb(run: str, phase: str | None, unit: int | None, follow: bool) -> No
     if follow:
         _follow(runs, run_id, phase, unit)
     else:
-        console.out(clean(runs.log(run_id, phase, unit)))
+        text = runs.log(run_id, phase, unit)
+        console.out(clean(text))
+        if not text:
+            console.note(f"no logs yet: nothing of this has run in {run_id}")
 
 
 def _follow(runs: Client, run_id: str, phase: str | None, unit: int | None) -> None:
@@ -55,3 +58,5 @@ def pull_verb(run: str, to: Path | None, phase: str | None, as_json: bool) -> No
         console.out(json.dumps({"run_id": run_id, "files": files}, indent=2) + "\n")
     else:
         console.out("".join(f"{clean_line(file)}\n" for file in files))
+    if not files:
+        console.note(f"nothing to pull: no unit of this has a result yet in {run_id}")

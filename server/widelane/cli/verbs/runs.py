@@ -8,6 +8,7 @@ import click
 
 from widelane.cli import console, exit_codes
 from widelane.cli.given import AS_JSON, NAMED_RUN, RUN, open_client, open_desk
+from widelane.models.dispatch import RunStatus
 from widelane.reports.status import runs_report, status_report
 from widelane.tools.dispatch_status import DispatchStatusInput, dispatch_status
 from widelane.tools.release import ReleaseInput, release
@@ -39,7 +40,9 @@ def list_verb(as_json: bool) -> None:
 @AS_JSON
 def cancel_verb(run: str, as_json: bool) -> None:
     """Stop a run and let its machines go. Units that are done stay done."""
-    console.show(open_client().cancel(run, by="the command line"), as_json, status_report)
+    status = open_client().cancel(run, by="the command line")
+    console.show(status, as_json, status_report)
+    _say_what_follows(status)
 
 
 @click.command("release")
@@ -47,4 +50,11 @@ def cancel_verb(run: str, as_json: bool) -> None:
 @AS_JSON
 def release_verb(run: str, as_json: bool) -> None:
     """Let go of whatever a run still holds; a live run ends with it. Repeating it changes nothing."""
-    console.show(release(ReleaseInput(run_id=run), open_desk()), as_json, status_report)
+    status = release(ReleaseInput(run_id=run), open_desk())
+    console.show(status, as_json, status_report)
+    _say_what_follows(status)
+
+
+def _say_what_follows(status: RunStatus) -> None:
+    if status.state.live:
+        console.note(f"asked: its machines are being let go; `widelane wait {status.run_id}` stays until they are")
