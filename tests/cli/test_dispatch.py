@@ -146,6 +146,7 @@ def test_a_run_whose_units_fail_is_a_1_and_its_log_is_safe_to_print(job: Job, wi
     assert "ended   work failed, 7 of 8 units" in done.stdout
     log = widelane("logs")
     assert log.returncode == 0
+    assert widelane("logs", "--unit", "8").returncode == 2
     assert "unit 3 fails" in log.stdout
     assert "\x1b" not in log.stdout
     assert "unit 5  done" in widelane("logs", "last", "--phase", "work", "--unit", "5").stdout
@@ -160,7 +161,12 @@ def test_detach_wait_and_cancel(job: Job, widelane: Widelane) -> None:
     waited = widelane("wait", run_id, "--timeout", "0.5")
     assert waited.returncode == 3
     assert f"error[timeout]: run {run_id} still goes on after 0.5 s" in waited.stderr
-    assert widelane("cancel", run_id).returncode == 0
+    early = widelane("pull", run_id)
+    assert (early.returncode, early.stdout) == (0, "")
+    assert early.stderr == f"nothing to pull: no unit of this has a result yet in {run_id}\n"
+    cancelled = widelane("cancel", run_id)
+    assert cancelled.returncode == 0
+    assert f"`widelane wait {run_id}`" in cancelled.stderr
     ended = widelane("wait", run_id)
     assert ended.returncode == 1
     assert re.search(r"^run \S+  cancelled$", ended.stdout, re.MULTILINE)

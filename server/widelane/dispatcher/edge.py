@@ -21,6 +21,10 @@ def new_run_id(now: datetime) -> str:
     return f"r{now:%m%d}-{secrets.token_hex(4)}"
 
 
+RUN_FOLDERS = f"**/r{'[0-9]' * 4}-{'[0-9a-f]' * 8}"
+"""A glob for the folders that `pull` makes when none is named: they bear the run's id."""
+
+
 def new_request_id() -> str:
     """A UUID, as the create call wants it."""
     return str(uuid.uuid4())

@@ -28,16 +28,21 @@ def fetch_outputs(run: RunState, to: Path, phase: str | None) -> tuple[Path, ...
 
 
 def fetch_log(run: RunState, phase: str | None, unit: int | None) -> str:
-    """The last part of the logs of a unit's attempts, or of everything without one; oldest lease first."""
+    """The last part of the logs of a unit's attempts, or of everything without one; oldest lease first, units in order.
+
+    Raises:
+        NotFoundError: the run has no such phase, or none of its phases has that unit.
+    """
     store = open_store(run.requested.store_url)
     wanted = _phases(run, phase)
+    _must_have(run, wanted, unit)
     pieces: list[str] = []
     for state in run.phases.values():
         if state.requested.name not in wanted:
             continue
         for attempt in state.attempts:
             lease = attempt.intended.attempt_id
-            keys = [key for key in store.list(f"logs/{lease}/") if _wanted(key, unit)]
+            keys = sorted((key for key in store.list(f"logs/{lease}/") if _wanted(key, unit)), key=_in_order)
             pieces += [f"==> {state.requested.name} {_name(key)} <==\n{log_tail(store, key)}" for key in keys]
     return "\n".join(pieces)
 
@@ -48,6 +53,24 @@ def _name(key: str) -> str:
 
 def _wanted(key: str, unit: int | None) -> bool:
     return unit is None or _name(key).rpartition("-")[0] == str(unit)
+
+
+def _in_order(key: str) -> tuple[int, int, str]:
+    """Set-up first, then the units by number, then the merge."""
+    name = _name(key)
+    unit = name.partition("-")[0]
+    if unit.isdecimal():
+        return 1, int(unit), name
+    return (0 if name == "setup" else 2), 0, name
+
+
+def _must_have(run: RunState, phases: list[str], unit: int | None) -> None:
+    if unit is None:
+        return
+    counts = {name: len(units.units) for name in phases if (units := work_of(run, name).units()) is not None}
+    if len(counts) == len(phases) and unit >= max(counts.values()):
+        known = ", ".join(f"{name} has 0 to {count - 1}" for name, count in counts.items())
+        raise NotFoundError(f"run {run.run_id} has no unit {unit}", hint=known)
 
 
 def _phases(run: RunState, phase: str | None) -> list[str]:

@@ -61,6 +61,8 @@ def run_state(run: RunState) -> DispatchState:
     if run.ended is not None:
         return DispatchState(run.ended.state)
     states = [phase.state for phase in run.phases.values()]
+    if states and not any(state.live for state in states):
+        return DispatchState.RELEASING  # all that is left is to write its end down
     order = (
         DispatchState.RUNNING,
         DispatchState.RELEASING,

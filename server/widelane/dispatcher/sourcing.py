@@ -6,6 +6,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from widelane.dispatcher.edge import RUN_FOLDERS
 from widelane.errors import InputError
 from widelane.models.plan import ParsedPlan, Source
 from widelane.store import Store, fetch_git, publish_source
@@ -50,12 +51,13 @@ def _publish(store: Store, source: Source, parsed: ParsedPlan) -> str:
 
 
 def _left_out(folder: Path, parsed: ParsedPlan) -> list[str]:
-    """The plan itself and everything that its phases make, so that neither changes the digest."""
+    """The plan itself and everything that its phases make, pulled or not, so that neither changes the digest."""
     patterns = [
         _PLACEHOLDER.sub("*", output)
         for phase in parsed.plan.phases
         for output in (*phase.outputs, *phase.merge_outputs, *(o for arm in phase.arms for o in arm.outputs))
     ]
+    patterns.append(RUN_FOLDERS)
     plan = Path(parsed.origin)
     if plan.is_file() and plan.resolve().is_relative_to(folder.resolve()):
         patterns.append(plan.resolve().relative_to(folder.resolve()).as_posix())
