@@ -52,6 +52,18 @@ def test_every_threshold_named_with_the_findings_is_a_key_of_the_policy():
     assert named - of_a_plan <= set(policy_settings())
 
 
+def test_every_incident_names_a_test_that_is_there():
+    page = _text("incidents.md")
+    rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| What happened")]
+    named = re.findall(r"\| (tests/[\w/]+\.py)::(test_\w+) \|$", page, re.MULTILINE)
+    assert len(named) == len(rows)
+    assert not [
+        f"{file}::{name}"
+        for file, name in named
+        if not re.search(rf"^def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+
+
 def test_every_decision_is_numbered_and_in_the_index():
     index = _text("decisions/README.md")
     records = [path.name for path in sorted((DOCS / "decisions").glob("*.md")) if path.name != "README.md"]
