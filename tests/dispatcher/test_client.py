@@ -221,7 +221,10 @@ def test_a_phase_that_is_chosen_is_refused_at_its_own_place(local: Local) -> Non
 @pytest.mark.parametrize(
     "lanes",
     [
-        {"gcp": GcpSettings(project="p", endpoint="http://127.0.0.1:9")},
+        {
+            "gcp": GcpSettings(project="p", endpoint="http://127.0.0.1:9"),
+            "slurm": {"hpc": SlurmSettings(host="login.example.org", gpus=8)},
+        },
         {"slurm": {"hpc": SlurmSettings(host="login.example.org", gpus=8)}},
         {"runpod": RunpodSettings()},
     ],
