@@ -17,6 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from widelane.dispatcher.assembly import settings_of
 from widelane.dispatcher.status import status_of
 from widelane.lanes.clock import SystemClock
 from widelane.ledger import Journal, Recorded, RunState, fold
@@ -67,13 +68,16 @@ def tell(journal_file: Path, notice: Notice) -> None:
 
 
 def _notice(run: RunState, record: Recorded) -> Notice | None:
-    command = tuple((run.requested.settings.get("notify") or {}).get("command", ()))
-    if not command or not _is_loud(record):
+    if not run.requested.settings.get("notify") or not _is_loud(record):
         return None
+    told = settings_of(run.requested).notify
+    assert told is not None, "it is in there"
     status = status_of(run, None).model_dump(mode="json", exclude={"phases": {"__all__": {"attempts", "gpus"}}})
     event = {"kind": record.event.kind, "at": record.at, "seq": record.seq, "dispatch_id": record.dispatch_id}
     body = record.event.model_dump(mode="json", exclude={"kind"})
-    return Notice(run.run_id, record.event.kind, record.seq, command, {"event": event | {"body": body}, "run": status})
+    return Notice(
+        run.run_id, record.event.kind, record.seq, told.command, {"event": event | {"body": body}, "run": status}
+    )
 
 
 def _is_loud(record: Recorded) -> bool:

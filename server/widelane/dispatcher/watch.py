@@ -72,7 +72,8 @@ class Watch:
         )
         if moved and self._looked is not None and now - self._looked > _LONGEST_GAP:
             self._idle_since = None
-        said = (*self._look_for_idle(now, sample), *self._look_for_quiet(now, sample, moved=moved))
+        said: list[GpusIdle | WorkQuiet] = [*self._look_for_idle(now, sample)]
+        said += self._look_for_quiet(now, sample, moved=moved)
         self._last, self._looked = sample, now
         return said
 
