@@ -13,6 +13,9 @@ import pytest
 
 from tests.house.sources import imports, modules
 from widelane.errors import LaneUnknownError
+from widelane.lanes.checkup.cluster import CLUSTER
+from widelane.lanes.checkup.hosts import SURVEY
+from widelane.lanes.slurm.cluster import PROGRAM
 from widelane.lanes.ssh.lane import FAR
 from widelane.store.depot import DEPOT
 from widelane.transport import Host, Program, RefusedError, Request, UnfitError
@@ -144,7 +147,11 @@ def test_a_program_that_ends_without_an_answer_is_unknown(here: Host) -> None:
     assert not isinstance(told.value, RefusedError | UnfitError)
 
 
-@pytest.mark.parametrize("program", [BASICS, Program(DEPOT), FAR], ids=["basics", "depot", "ssh"])
+@pytest.mark.parametrize(
+    "program",
+    [BASICS, Program(DEPOT), FAR, PROGRAM, SURVEY, CLUSTER],
+    ids=["basics", "depot", "ssh", "slurm", "survey", "survey of a cluster"],
+)
 def test_what_is_sent_to_hosts_needs_python_3_9_and_what_was_sent_before_it(program: Program) -> None:
     texts = {module.name: module for module in modules()}
     known = {frame.NAME}

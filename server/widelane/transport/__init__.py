@@ -9,7 +9,7 @@ remote    what runs there
 """
 
 from widelane.transport.host import Host, Ran
-from widelane.transport.line import HereLine, SshLine
+from widelane.transport.line import HereLine, PassingLine, SshLine
 from widelane.transport.program import Program
 from widelane.transport.trouble import RefusedError, Sort, Trouble, UnfitError, UnreachedError, judge_ssh
 from widelane.transport.wire import Received, Reply, Request
@@ -17,6 +17,7 @@ from widelane.transport.wire import Received, Reply, Request
 __all__ = [
     "HereLine",
     "Host",
+    "PassingLine",
     "Program",
     "Ran",
     "Received",

@@ -238,6 +238,26 @@ class SshLine:
             raise ConfigError(f"{folder} must be a folder that only you can use", hint=f"remove it: rm -r {folder}")
 
 
+class PassingLine(SshLine):
+    """A line for one look: over a connection that is open already, else by a login of its own.
+
+    It leaves nothing behind: no folder, no socket, no connection, no line in known_hosts.
+    """
+
+    def command(self) -> list[str]:
+        """ssh, which opens no connection for others."""
+        command = super().command()
+        return [*command[: len(self._base)], "-o", "UpdateHostKeys=no", *command[len(self._base) :]]
+
+    @contextmanager
+    def channel(self) -> Generator[None]:
+        """Nothing is opened before the call."""
+        yield
+
+    def suspect(self) -> None:
+        """Nobody else's connection is judged by a look."""
+
+
 def _options(*more: str) -> list[str]:
     return [word for option in (*_OPTIONS, *more) for word in ("-o", option)]
 

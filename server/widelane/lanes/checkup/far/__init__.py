@@ -1,0 +1,1 @@
+"""What the checks ask on a host itself: stdlib only, Python 3.9+, reads alone."""
