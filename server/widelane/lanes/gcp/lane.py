@@ -63,7 +63,8 @@ class GcpLane:
         """Raise `ConfigError` or `LaneAuthError` when a create could not work."""
         if not self._settings.project:
             raise ConfigError(
-                "the gcp lane has no project", hint="set project in [lanes.gcp], or rehearse with --sim SCENARIO"
+                "the gcp lane has no project",
+                hint="set project in [lanes.gcp] of widelane.toml (`widelane init` writes one), or give --sim SCENARIO",
             )
         if self._out_of_reach(store_url):
             raise ConfigError(
