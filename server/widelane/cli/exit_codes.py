@@ -12,6 +12,7 @@ import click
 from widelane.errors import BusyError, InputError, LaneAuthError, NotFoundError, WidelaneError
 from widelane.models.dispatch import DispatchAnswer, DispatchState
 from widelane.models.quota import Admits, QuotaReport
+from widelane.models.reap import ReapReport
 from widelane.models.verdict import Verdict
 
 DONE = 0
@@ -57,6 +58,13 @@ def of_answer(answer: DispatchAnswer) -> int:
     if answer.state is not None:
         return of_state(answer.state)
     return of_verdict(answer.plan.verdict) if answer.plan is not None else DONE
+
+
+def of_reap(report: ReapReport) -> int:
+    """Unjudged when a lane didn't answer; refused while something that should be gone is there."""
+    if report.unasked:
+        return UNJUDGED
+    return REFUSED if report.left else DONE
 
 
 def of_quota(report: QuotaReport) -> int:

@@ -241,6 +241,12 @@ class GpusIdle(Frozen):
     stage: str = ""
     """What the host was at: setup, running, merging, or held between phases."""
 
+    @property
+    def words(self) -> str:
+        """For people."""
+        at = f" ({self.stage})" if self.stage else ""
+        return f"{self.idle} of {self.realized_width} GPUs have had nothing to run for {self.minutes:.0f} min{at}"
+
 
 class WorkQuiet(Frozen):
     """A host has reported no unit begun or ended since a moment of the lane's clock, though units are left.
@@ -260,12 +266,27 @@ class WorkQuiet(Frozen):
     over: int = 0
     """Units that had ended by then, well or not."""
 
+    @property
+    def words(self) -> str:
+        """For people."""
+        return f"no unit has begun or ended for {self.minutes:.0f} min, {self.running} running: it may hang"
+
 
 class Released(Frozen):
     """The service says that there is no such machine any more."""
 
     kind: Literal["released"] = "released"
     attempt_id: str
+
+
+class MachineReaped(Frozen):
+    """`reap` is about to delete a machine that outlived its work. Changes no state."""
+
+    kind: Literal["machine_reaped"] = "machine_reaped"
+    attempt_id: str
+    name: str
+    zone: str
+    reason: str
 
 
 class Trouble(Frozen):
@@ -323,6 +344,7 @@ Event = Annotated[
     | LeaseFinished
     | LeaseLost
     | Released
+    | MachineReaped
     | GpusIdle
     | WorkQuiet
     | Trouble

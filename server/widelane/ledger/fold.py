@@ -265,4 +265,5 @@ _APPLY: dict[str, Callable[[RunState, Recorded, Any], None]] = {
     "phase_ended": _phase_ended,
     "run_ended": _run_ended,
     "notified": _nothing,
+    "machine_reaped": _nothing,
 }
