@@ -25,7 +25,6 @@ _VERBS = {
     "cancel": "runs",
     "release": "runs",
     "reap": "reap",
-    "reap": "reap",
     "explain-error": "explain_error",
     "doctor": "doctor",
     "sim": "sim",
