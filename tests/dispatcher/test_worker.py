@@ -183,6 +183,16 @@ def test_a_kind_of_machine_that_dies_before_work_twice_is_left_for_the_next_rung
     ]
 
 
+def test_one_machine_that_two_attempts_saw_die_is_one_death(bed: Bed) -> None:
+    bed.lane.answers[WIDE_FLEX] = ["run"] * 9
+    bed.lane.only_id = "4711"
+    bed.lane.hosts = [Host(ends="silent"), Host(ends="silent"), Host()]
+    phase = bed.work()
+    assert phase.state is DispatchState.SUCCEEDED
+    assert [a.rung.provisioning_model.value for a in phase.attempts] == ["FLEX_START"] * 3
+    assert {a.selected.machine_id for a in phase.attempts if a.selected} == {"4711"}
+
+
 def test_a_machine_that_worked_and_deleted_itself_between_two_questions_is_not_taken_for_a_miss(bed: Bed) -> None:
     bed.lane.answers[WIDE_FLEX] = ["accept"]
     pause, name = bed.lane.pause, f"wl-{DISPATCH}-1"

@@ -78,6 +78,8 @@ class ScriptedLane:
     before_create: Callable[[Launch], None] = lambda _launch: None
     snapshot: QuotaSnapshot | None = None
     alive_at_once: int = 0
+    only_id: str = ""
+    """The service's id of every machine, where they are one and the same."""
 
     def check(self, store_url: str) -> None:
         """Nothing to check."""
@@ -145,7 +147,7 @@ class ScriptedLane:
         machine = Machine(
             name=launch.name,
             zone=launch.zone,
-            id="1",
+            id=self.only_id or str(len(self.sent)),
             state=state,
             machine_type=launch.rung.machine_type,
             provisioning_model=launch.rung.provisioning_model.value,

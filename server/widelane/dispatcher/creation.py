@@ -154,6 +154,7 @@ class Creation:
                 reason=_reason(walk, degraded=degraded),
                 evidence=_evidence(walk, rung.lane),
                 report_by=report_by.isoformat(),
+                machine_id=machine.id,
             )
         )
 

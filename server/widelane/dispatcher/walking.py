@@ -111,16 +111,20 @@ def rules_of(case: Case, work: Assignment) -> WalkRules:
 
 
 def _boot_looped(attempts: list[AttemptState], most: int) -> frozenset[tuple[str, str]]:
-    """Kinds of machine whose last machines all died before work, by the consecutive deaths of each kind."""
-    deaths: dict[tuple[str, str], int] = {}
+    """Kinds of machine whose last machines all died before work, by the consecutive deaths of each kind.
+
+    A machine counts by the service's id: one that two attempts saw died once.
+    """
+    deaths: dict[tuple[str, str], set[str]] = {}
     for attempt in attempts:
         kind = (attempt.rung.machine_type, attempt.rung.provisioning_model.value)
-        lost = attempt.lost
+        lost, selected = attempt.lost, attempt.selected
         if lost is not None and not lost.worked and lost.outcome is Outcome.UNKNOWN:
-            deaths[kind] = deaths.get(kind, 0) + 1
+            machine = selected.machine_id if selected is not None else ""
+            deaths.setdefault(kind, set()).add(machine or attempt.intended.attempt_id)
         elif attempt.realized is not None:
-            deaths[kind] = 0
-    return frozenset(kind for kind, count in deaths.items() if count >= most)
+            deaths[kind] = set()
+    return frozenset(kind for kind, dead in deaths.items() if len(dead) >= most)
 
 
 def _pending(case: Case) -> tuple[Rung, ...]:

@@ -177,6 +177,8 @@ class BackendSelected(Frozen):
     """Attempts of this walk that ended before, oldest first."""
     report_by: str = ""
     """Lane clock's time by which the host must have counted its devices."""
+    machine_id: str = ""
+    """The service's own id: a name may be given again, an id isn't. "" where the machine was gone before it was seen."""
 
 
 class WidthRealized(Frozen):

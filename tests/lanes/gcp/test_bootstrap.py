@@ -146,6 +146,26 @@ def test_the_composed_program_needs_nothing_of_this_one(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_boots_are_counted_and_not_starts(tmp_path: Path) -> None:
+    counted = [bootstrap.count_boots(tmp_path, boot) for boot in ("a", "a", "b", "a", "c")]
+    assert counted == [1, 1, 2, 2, 3]
+    assert bootstrap.count_boots(tmp_path) == bootstrap.count_boots(tmp_path) == 4
+
+
+def test_a_machine_that_boots_in_a_loop_gives_up_and_says_so(tmp_path: Path) -> None:
+    for number in range(bootstrap.MOST_BOOTS):
+        bootstrap.count_boots(tmp_path, f"boot-{number}")
+
+    class Attributes(bootstrap.Metadata):
+        def __init__(self) -> None:
+            super().__init__("127.0.0.1:9")
+
+        def attribute(self, key: str, default: str | None = None) -> str:
+            return (tmp_path / "store").as_uri() if key == "widelane-store" else "x"
+
+    assert "boots in a loop" in bootstrap.work(Attributes(), tmp_path)
+
+
 def test_the_store_is_waited_for_until_it_answers_but_not_for_what_is_not_there() -> None:
     waits: list[float] = []
 

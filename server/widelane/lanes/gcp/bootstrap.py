@@ -35,6 +35,8 @@ from widelane.lanes.hostside import (
 from widelane.runner.host.store import open_store
 
 PREEMPTED_SECONDS = 120.0
+MOST_BOOTS = 6
+"""An image may boot anew to install its driver, and a machine may crash; one that does so for ever holds no work."""
 
 
 class Metadata:
@@ -110,6 +112,17 @@ class Preemption(threading.Thread):
             time.sleep(max(0.0, 1.0 - (time.monotonic() - began)))
 
 
+def count_boots(root: Path, boot_id: str = "") -> int:
+    """How often this machine has booted, this time included; starts of this program in one boot count once."""
+    this = boot_id or Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    notes = root / "boots"
+    known = notes.read_text().split() if notes.exists() else []
+    if this not in known:
+        known.append(this)
+        notes.write_text("\n".join(known) + "\n")
+    return len(known)
+
+
 def work(metadata: Metadata, root: Path) -> str:
     """Do what the attributes say. "" when the host wrote its last word, else why it didn't."""
     store_url = metadata.attribute("widelane-store")
@@ -119,6 +132,9 @@ def work(metadata: Metadata, root: Path) -> str:
     store = open_store(store_url)
     if patiently(lambda: store.exists(f"leases/{lease}/finished.json")):
         return ""
+    boots = count_boots(root)
+    if boots > MOST_BOOTS:
+        return f"the machine has booted {boots} times, and its work isn't done: it boots in a loop"
     preemption = Preemption(metadata)
     preemption.start()
     runner = fetch_runner(store, sha256, root)
