@@ -1,7 +1,7 @@
 """Time of one dispatch_status: 1,000 runs in the ledger, 100 of them live and each on a machine that reports.
 
-Every run walked 16 rungs in 7 zones before. Live runs are asked in turn, as 100 callers would, while a writer adds an event
-to another live run before each question, so that nothing can be kept from the last time.
+Every run walked 16 rungs in 7 zones before. Live runs are asked in turn, as 100 callers would, while a writer adds an
+event to another live run before each question, so that nothing can be kept from the last time.
 
     python benchmarks/dispatch_status.py [QUESTIONS]
 """

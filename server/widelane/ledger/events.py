@@ -178,7 +178,7 @@ class BackendSelected(Frozen):
     report_by: str = ""
     """Lane clock's time by which the host must have counted its devices."""
     machine_id: str = ""
-    """The service's own id: a name may be given again, an id isn't. "" where the machine was gone before it was seen."""
+    """The service's own id: a name may be given again, an id isn't. "" where the machine was gone before that."""
 
 
 class WidthRealized(Frozen):
