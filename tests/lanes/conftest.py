@@ -23,6 +23,7 @@ from widelane.lanes.registry import open_lane
 from widelane.models.verdict import Rung
 from widelane.simcloud.client import SimEndpoint, ensure_running, stop
 from widelane.store import Store, open_store, publish_runner, write_spec
+from widelane.transport.line import control_folder
 
 SCENARIO = """\
 clock: {rate: 60}
@@ -139,6 +140,20 @@ def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
         yield cluster
 
 
+@pytest.fixture(scope="session")
+def login_host(slurm_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshd.Sshd]:
+    """A real sshd whose logins see that SLURM."""
+    missing = sshd.missing()
+    if missing:
+        pytest.skip(missing)
+    gate = sshd.Sshd(
+        tmp_path_factory.mktemp("login"), {"SLURM_CONF": str(slurm_cluster.conf), "PATH": os.environ["PATH"]}
+    )
+    gate.start()
+    yield gate
+    gate.end()
+
+
 @pytest.fixture
 def sites(
     request: pytest.FixtureRequest,
@@ -164,6 +179,14 @@ def sites(
         where = rung("any", 2, lane="slurm.test", gpu="", zones=())
         return Site("slurm.test", home.model_copy(update={"slurm": {"test": test}}), "slurm.test", where, yard)
 
+    def far_slurm() -> Site:
+        """The same cluster behind a login host: another file system as far as the lane knows, reached by ssh."""
+        gate: sshd.Sshd = request.getfixturevalue("login_host")
+        far = SlurmSettings(host="box", workdir=str(tmp_path / "far"), ssh_config=str(gate.config))
+        servers.callback(lambda: gate.hang_up(*control_folder(home.home).glob("*")))
+        where = rung("any", 2, lane="slurm.far", gpu="", zones=())
+        return Site("slurm.far", home.model_copy(update={"slurm": {"far": far}}), "slurm.far", where, yard)
+
     def pods(transport: str) -> Site:
         monkeypatch.setenv("A_KEY", runpod_server.KEY)
         found = servers.enter_context(runpod_server.runpod_server(tmp_path / "runpod"))
@@ -182,6 +205,7 @@ def sites(
         "runpod": lambda: pods("rest2"),
         "runpod by sdk": lambda: pods("sdk"),
         "slurm.test": slurm,
+        "slurm.far": far_slurm,
     }
     made: list[Site] = []
 

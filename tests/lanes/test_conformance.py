@@ -23,7 +23,18 @@ pytestmark = pytest.mark.slow
 Eventually = Callable[..., None]
 
 
-@pytest.fixture(params=["gcp", "local", "ssh.box", "slurm.test", "runpod", "runpod by sdk"])
+LANES = [
+    "gcp",
+    "local",
+    "ssh.box",
+    "slurm.test",
+    pytest.param("slurm.far", marks=pytest.mark.weekly),  # the same cluster by ssh; a minute in all
+    "runpod",
+    "runpod by sdk",
+]
+
+
+@pytest.fixture(params=LANES)
 def site(request: pytest.FixtureRequest, sites: Callable[[str], Site]) -> Site:
     return sites(request.param)
 
