@@ -78,6 +78,7 @@ def _read_root(sheet: Sheet, reading: Reading) -> Plan | None:
 
 def text_of(file: Path, origin: str) -> str:
     """A file as UTF-8 text. Raises PlanError for one that is missing, too large or no text."""
+
     def refuse(code: str, message: str, fix: str, place: tuple[int, int] = (1, 1)) -> PlanError:
         return PlanError((Problem(origin, *place, code, message, fix),))
 
