@@ -57,14 +57,14 @@ phases:
 class Scene:
     """One home, one cloud, many dispatches."""
 
-    def __init__(self, folder: Path, units: int = 4) -> None:
+    def __init__(self, folder: Path, units: int = 4, scenario: str = SCENARIO) -> None:
         self.folder = folder
         self.home = folder / "home"
         self.units = units
         (folder / "job").mkdir(parents=True)
         (folder / "plans").mkdir()
         (folder / "job" / "witness.py").write_text(WITNESS)
-        (folder / "sim.yaml").write_text(SCENARIO)
+        (folder / "sim.yaml").write_text(scenario)
         self.sim: SimEndpoint = ensure_running(folder / "sim.yaml", self.home, idle_seconds=60)
         self.settings = Settings(home=self.home).simulated(self.sim.url)
         self.client = Client(self.settings)
