@@ -105,6 +105,12 @@ def test_piped_lines_tell_why_each_rung_missed_and_the_width_that_came_of_it(job
     status = widelane("status")
     assert (status.returncode, status.stderr) == (0, "")
     assert "granted  a2-ultragpu-4g FLEX_START us-central1-a" in status.stdout
+    timeline = widelane("status", "--timeline").stdout.splitlines()
+    assert any(
+        re.fullmatch(rf"  \S+ \S+Z +\+0:00:\d\d  missed  a2-ultragpu-8g .*{re.escape(STOCKOUT)}  \[asked 8, got 0\]", line)
+        for line in timeline
+    ), timeline
+    assert re.search(r"granted a2-ultragpu-4g .*  \[asked 8, got 4\]$", "\n".join(timeline), re.MULTILINE)
 
     pulled = widelane("pull", "--to", "here")
     assert pulled.returncode == 0, pulled.stderr
@@ -127,6 +133,18 @@ def test_json_is_the_tools_structured_content_and_nothing_else(job: Job, widelan
     status = RunStatus.model_validate(answer(widelane("status", "--json")))
     assert status.run_id == dispatched.run_id
     assert status.phases == dispatched.phases
+    events = answer(widelane("status", "--timeline", "--json"))["events"]
+    assert [event["seq"] for event in events] == sorted(event["seq"] for event in events)
+    selected = next(event["body"] for event in events if event["kind"] == "backend_selected")
+    assert (selected["requested_width"], selected["realized_width"], selected["degraded"]) == (8, 4, True)
+    assert all(
+        {"requested_width", "realized_width", "lane", "zone"} <= event["body"].keys()
+        for event in events
+        if event["kind"] in ("backend_selected", "attempt_failed")
+    )
+    logs = answer(widelane("logs", "--json", "--unit", "5"))
+    assert [(log["phase"], log["part"]) for log in logs["logs"]] == [("work", "5-1")]
+    assert widelane("logs", "--json", "--follow").returncode == 2
     assert answer(widelane("list", "--json"))["runs"][0]["run_id"] == dispatched.run_id
     assert RunStatus.model_validate(answer(widelane("wait", "--json"))) == status
     assert RunStatus.model_validate(answer(widelane("release", "last", "--json"))) == status

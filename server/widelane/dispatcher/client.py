@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from widelane.config import Settings
-from widelane.dispatcher.fetching import fetch_log, fetch_outputs
+from widelane.dispatcher.fetching import fetch_logs, fetch_outputs
 from widelane.dispatcher.launching import ensure_supervisor
 from widelane.dispatcher.places import journal_path
 from widelane.dispatcher.status import status_of
@@ -16,7 +16,7 @@ from widelane.errors import ConfigError, InputError, NotFoundError
 from widelane.lanes.clock import SystemClock
 from widelane.ledger import Journal, RunState, fold
 from widelane.ledger.events import CancelRequested, ReleaseRequested
-from widelane.models.dispatch import DispatchAnswer, RunEvent, RunStatus
+from widelane.models.dispatch import DispatchAnswer, RunEvent, RunStatus, UnitLog
 from widelane.models.plan import ParsedPlan
 from widelane.models.verdict import PlanVerdict, Verdict
 from widelane.store import Store, open_store
@@ -143,10 +143,22 @@ class Client:
         return fetch_outputs(state, to, phase)
 
     def log(self, run_id: str, phase: str | None = None, unit: int | None = None) -> str:
-        """The log of a unit, or of everything that failed when none is named; "" when there is none."""
+        """The ends of the logs of a unit, or of every unit, set-up and merge when none is named, each under a head.
+
+        "" when nothing has run. Raises as `logs`.
+        """
+        parts = self.logs(run_id, phase, unit)
+        return "\n".join(f"==> {log.phase} {log.part} <==\n{log.text}" for log in parts)
+
+    def logs(self, run_id: str, phase: str | None = None, unit: int | None = None) -> tuple[UnitLog, ...]:
+        """The same, one by one: oldest machine first, set-up, units in order, merge.
+
+        Raises:
+            NotFoundError: no such run, phase or unit.
+        """
         with self._look(run_id) as journal:
             state = self._fold(journal, self._resolve(journal, run_id))
-        return fetch_log(state, phase, unit)
+        return fetch_logs(state, phase, unit)
 
     def _journal(self) -> _Opened:
         return _Opened(self._settings.home)

@@ -7,6 +7,7 @@ from pathlib import Path
 from widelane.dispatcher.assembly import plan_of, work_of
 from widelane.errors import NotFoundError
 from widelane.ledger import RunState
+from widelane.models.dispatch import UnitLog
 from widelane.store import log_tail, open_store, pull, unit_records
 
 
@@ -27,7 +28,7 @@ def fetch_outputs(run: RunState, to: Path, phase: str | None) -> tuple[Path, ...
     return tuple(written)
 
 
-def fetch_log(run: RunState, phase: str | None, unit: int | None) -> str:
+def fetch_logs(run: RunState, phase: str | None, unit: int | None) -> tuple[UnitLog, ...]:
     """The last part of the logs of a unit's attempts, or of everything without one; oldest lease first, units in order.
 
     Raises:
@@ -36,15 +37,16 @@ def fetch_log(run: RunState, phase: str | None, unit: int | None) -> str:
     store = open_store(run.requested.store_url)
     wanted = _phases(run, phase)
     _must_have(run, wanted, unit)
-    pieces: list[str] = []
+    found: list[UnitLog] = []
     for state in run.phases.values():
         if state.requested.name not in wanted:
             continue
         for attempt in state.attempts:
             lease = attempt.intended.attempt_id
             keys = sorted((key for key in store.list(f"logs/{lease}/") if _wanted(key, unit)), key=_in_order)
-            pieces += [f"==> {state.requested.name} {_name(key)} <==\n{log_tail(store, key)}" for key in keys]
-    return "\n".join(pieces)
+            name = state.requested.name
+            found += [UnitLog(phase=name, part=_name(key), attempt_id=lease, text=log_tail(store, key)) for key in keys]
+    return tuple(found)
 
 
 def _name(key: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from widelane.dispatcher.edge import RUN_FOLDERS
 from widelane.errors import InputError
@@ -53,7 +53,7 @@ def _publish(store: Store, source: Source, parsed: ParsedPlan) -> str:
 def _left_out(folder: Path, parsed: ParsedPlan) -> list[str]:
     """The plan itself and everything that its phases make, pulled or not, so that neither changes the digest."""
     patterns = [
-        _PLACEHOLDER.sub("*", output)
+        (PurePosixPath(phase.workdir or "") / _PLACEHOLDER.sub("*", output)).as_posix()
         for phase in parsed.plan.phases
         for output in (*phase.outputs, *phase.merge_outputs, *(o for arm in phase.arms for o in arm.outputs))
     ]

@@ -51,12 +51,19 @@ def _phase(phase: PhaseState, store: Store | None) -> PhaseStatus:
         attempts=tuple(row for walk in phase.walks for row in _rows(walk)),
         units=units,
         gpus=gpus,
+        alarms=_alarms(attempt) if held and attempt is not None else (),
     )
 
 
 def _shown(phase: PhaseState) -> AttemptState | None:
     """The attempt whose machine is shown: the newest that was granted."""
     return next((attempt for attempt in reversed(phase.attempts) if attempt.selected is not None), None)
+
+
+def _alarms(attempt: AttemptState) -> tuple[str, ...]:
+    idle, quiet = attempt.idle, attempt.quiet
+    said = [idle.words] if idle is not None and idle.level != "noted" else []
+    return (*said, quiet.words) if quiet is not None and quiet.level == "suspected" else tuple(said)
 
 
 def _reason(phase: PhaseState) -> tuple[str, str]:

@@ -79,6 +79,8 @@ class PhaseStatus(Frozen):
     attempts: tuple[AttemptRow, ...] = ()
     units: UnitCounts = UnitCounts()
     gpus: tuple[GpuProgress, ...] = ()
+    alarms: tuple[str, ...] = ()
+    """What the watch says of the machine held: idle GPUs, work that seems to hang. Nothing is done about it."""
 
 
 class RunStatus(Frozen):
@@ -95,6 +97,15 @@ class RunStatus(Frozen):
     phases: tuple[PhaseStatus, ...]
     last_seq: int = 0
     """Sequence number of the newest event; wait for a larger one."""
+
+
+class UnitLog(Frozen):
+    """The last part of one log. `part` is `setup`, `merge-N` or `UNIT-N`, N counting the tries on that machine."""
+
+    phase: str
+    part: str
+    attempt_id: str
+    text: str
 
 
 class RunEvent(Frozen):

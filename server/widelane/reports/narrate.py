@@ -6,6 +6,8 @@ granted  a machine runs                    width    devices counted, units sprea
 done     the host finished its units       lost     a machine went away before that
 gone     the machine is deleted            ended    a phase is over
 run      the run begins or is over         cancel   somebody asked for the end
+idle     several GPUs have nothing to run  quiet    no unit begins or ends: perhaps it hangs
+told     the notify command was run
 """
 
 from __future__ import annotations
@@ -22,7 +24,15 @@ from widelane.reports.clean import clean_line
 from widelane.reports.paper import Paper, Style, plural
 from widelane.reports.status import missed_why, rung_words, width_line
 
-_STYLES: dict[str, Style] = {"missed": "warn", "lost": "warn", "granted": "good", "skipped": "dim", "gone": "dim"}
+_STYLES: dict[str, Style] = {
+    "missed": "warn",
+    "lost": "warn",
+    "idle": "warn",
+    "quiet": "bad",
+    "granted": "good",
+    "skipped": "dim",
+    "gone": "dim",
+}
 
 
 class Narrator:
@@ -51,6 +61,9 @@ class Narrator:
             "lease_lost": self._lost,
             "released": self._released,
             "trouble": self._trouble,
+            "gpus_idle": self._idle,
+            "work_quiet": self._quiet,
+            "notified": self._notified,
             "phase_ended": self._phase_ended,
             "run_ended": self._run_ended,
         }
@@ -143,6 +156,17 @@ class Narrator:
     def _trouble(self, dispatch: str, event: ev.Trouble) -> str:
         why = f" ({clean_line(event.message)})" if event.message else ""
         return f"trouble {self._name(dispatch)}: {event.code}{why}"
+
+    def _idle(self, dispatch: str, event: ev.GpusIdle) -> str:
+        if event.level not in ("advisory", "loud"):
+            return ""
+        return f"idle {self._name(dispatch)}: {event.words}"
+
+    def _quiet(self, dispatch: str, event: ev.WorkQuiet) -> str:
+        return f"quiet {self._name(dispatch)}: {event.words}" if event.level == "suspected" else ""
+
+    def _notified(self, _dispatch: str, event: ev.Notified) -> str:
+        return "told notify command" if event.ok else f"told notify command, which failed: {clean_line(event.detail)}"
 
     def _phase_ended(self, dispatch: str, event: ev.PhaseEnded) -> str:
         units = f", {event.succeeded} of {plural(event.total, 'unit')}" if event.total else ""

@@ -76,6 +76,8 @@ def phase_lines(phase: PhaseStatus, paper: Paper) -> list[str]:
         lines += paper.wrap(clean_line(phase.reason), "    ")
     if phase.hint:
         lines += paper.wrap(f"fix: {clean_line(phase.hint)}", "    ", "         ")
+    for alarm in phase.alarms:
+        lines += paper.wrap(f"watch: {clean_line(alarm)}", "    ", "           ")
     lines += [f"    {attempt_line(attempt, paper)}" for attempt in phase.attempts]
     if phase.units.total:
         lines.append(f"    {units_line(phase.units, paper)}")

@@ -21,11 +21,17 @@ _STEP_SECONDS = 1.0
 @click.option("--phase", metavar="NAME", help="Of this phase.")
 @click.option("--unit", type=click.IntRange(min=0), metavar="N", help="Of the unit with this index; else of every one.")
 @click.option("--follow", is_flag=True, help="Go on until the run ends.")
-def logs_verb(run: str, phase: str | None, unit: int | None, follow: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print each log as JSON, as it was written.")
+def logs_verb(run: str, phase: str | None, unit: int | None, follow: bool, as_json: bool) -> None:
     """Print what units wrote, made safe for a terminal."""
+    if follow and as_json:
+        raise click.UsageError("--follow prints lines, not JSON", click.get_current_context())
     runs = open_client()
     run_id = runs.status(run).run_id
-    if follow:
+    if as_json:
+        logs = [log.model_dump(mode="json") for log in runs.logs(run_id, phase, unit)]
+        console.out(json.dumps({"run_id": run_id, "logs": logs}, indent=2) + "\n")
+    elif follow:
         _follow(runs, run_id, phase, unit)
     else:
         text = runs.log(run_id, phase, unit)

@@ -10,17 +10,28 @@ from widelane.cli import console, exit_codes
 from widelane.cli.given import AS_JSON, NAMED_RUN, RUN, open_client, open_desk
 from widelane.models.dispatch import RunStatus
 from widelane.reports.status import runs_report, status_report
+from widelane.reports.timeline import timeline_report
 from widelane.tools.dispatch_status import DispatchStatusInput, dispatch_status
 from widelane.tools.release import ReleaseInput, release
 
 
 @click.command("status")
 @RUN
+@click.option("--timeline", is_flag=True, help="Every event of it instead, with its time; as JSON, the events.")
 @AS_JSON
-def status_verb(run: str, as_json: bool) -> int:
+def status_verb(run: str, timeline: bool, as_json: bool) -> int:
     """Where a run stands (the newest when none is named): an id, a unique prefix of one, or `last`."""
-    status = dispatch_status(DispatchStatusInput(run_id=run), open_desk())
-    console.show(status, as_json, status_report)
+    desk = open_desk()
+    status = dispatch_status(DispatchStatusInput(run_id=run), desk)
+    if not timeline:
+        console.show(status, as_json, status_report)
+        return exit_codes.of_state(status.state)
+    events = desk.runs.events(status.run_id)
+    if as_json:
+        told = [event.model_dump(mode="json") for event in events]
+        console.out(json.dumps({"run_id": status.run_id, "state": status.state.value, "events": told}, indent=2) + "\n")
+    else:
+        console.out(timeline_report(status, events, console.paper()))
     return exit_codes.of_state(status.state)
 
 
