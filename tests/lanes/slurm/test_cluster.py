@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -301,6 +302,31 @@ def test_a_job_whose_node_is_lost_ends_as_a_passing_failure(bench: Bench) -> Non
         bench.cluster.wait_idle()
     assert ended.end is not None
     assert (ended.end.outcome, ended.end.code) == (Outcome.TRANSIENT, "NODE_FAIL")
+
+
+def test_a_job_that_takes_more_memory_than_it_has_is_told_so(bench: Bench) -> None:
+    """Without cgroups SLURM calls it FAILED 0:9 or CANCELLED, and only a line of the job's log says why."""
+    bench.use(options=("--mem=80M",))
+    eat = (sys.executable, "-c", "import time; kept = b'x' * 400_000_000; time.sleep(600)")
+    sent = bench.launch(1, eat)
+    bench.granted(sent)
+    end = bench.stopped(sent).end
+    assert end is not None
+    assert (end.outcome, end.code) == (Outcome.WORKLOAD, "OUT_OF_MEMORY")
+    assert "memory" in end.hint
+
+
+@pytest.mark.weekly  # SLURM counts limits in whole minutes
+def test_a_job_that_reaches_its_limit_is_told_so_and_may_be_resumed_with_more_time(
+    bench: Bench, eventually: Eventually
+) -> None:
+    sent = bench.launch(1, fence_seconds=60)
+    machine = bench.granted(sent)
+    eventually(lambda: bench.shown(machine.id)["JobState"] == "TIMEOUT", within=150.0)
+    end = bench.stopped(sent).end
+    assert end is not None
+    assert (end.outcome, end.code) == (Outcome.WORKLOAD, "TIMEOUT")
+    assert "more time" in end.hint
 
 
 def test_a_running_job_that_somebody_else_cancels_is_told_so(bench: Bench) -> None:
