@@ -65,6 +65,7 @@ def test_a_finding_with_one_way_out_is_mended(one: Phase, expected: tuple[Mend, 
         single(width=None, axes=None, why=None),
         phase(width=8, pin=Pin(lane="slurm", reason="data")),
         phase(gpu_hours=None, width=8),
+        phase(command="run all", width=8),
     ],
 )
 def test_a_finding_that_leaves_a_choice_is_not(one: Phase) -> None:

@@ -40,7 +40,11 @@ def _words(case: PhaseCase, at: tuple[str | int, ...], facts: CommandFacts) -> I
     if facts.error:
         message = f"The command can't be split into words: {facts.error}."
         yield case.error(
-            FindingCode.COMMAND_AXES, at, message, "Close the quote, or give the command as a list of words."
+            FindingCode.COMMAND_AXES,
+            at,
+            message,
+            "Close the quote, or give the command as a list of words.",
+            reason=facts.error,
         )
     if facts.operators:
         operators = " ".join(dict.fromkeys(facts.operators))
@@ -91,9 +95,9 @@ def _axes(case: PhaseCase, part: Part) -> Iterator[Finding]:
     for axis in axes:
         if axis.size == 0:
             message = f"The axis {axis.name} has no values, so there is nothing to run."
-            yield case.error(
-                FindingCode.COMMAND_AXES, (*part.where, "axes", axis.name), message, "Give it a size of 1 or more."
-            )
+            where = (*part.where, "axes", axis.name)
+            fix = "Give it a size of 1 or more."
+            yield case.error(FindingCode.COMMAND_AXES, where, message, fix, axis=axis.name, size=0)
     missing = [axis.name for axis in axes if axis.size > 1 and axis.name not in part.facts.names]
     if part.command is None or not missing or part.mode is Mode.STATIC or _spreads_itself(part):
         return
@@ -145,6 +149,8 @@ def _group(case: PhaseCase, part: Part) -> Iterator[Finding]:
             at,
             f"The command sets {DEVICES} to {facts.devices}, so that all units would run on the same GPUs.",
             "Take it out: each unit gets its own devices in that variable.",
+            devices=facts.devices,
+            units=part.units,
         )
     elif facts.gpus is not None and facts.gpus != group and (part.mode in _SPREAD or case.work.fixed is not None):
         yield case.error(
@@ -178,6 +184,7 @@ def _barrier(case: PhaseCase, part: Part) -> Iterator[Finding]:
             "A loop in the command starts work in the background and waits for all of it before it starts more.",
             "Name what the loop runs over in `axes`, and let the command run one unit: each free GPU then takes"
             " the next.",
+            units=part.units,
         )
 
 

@@ -22,6 +22,9 @@ _TO_RECOMMENDED = frozenset(
 )
 """Findings that asking for the recommended width may end."""
 
+_BEFORE_WIDTH = frozenset({FindingCode.COMMAND_AXES, FindingCode.COMMAND_SHELL, FindingCode.NO_ESTIMATE})
+"""Findings without whose end nothing can be said about width."""
+
 
 def mends(parsed: ParsedPlan, verdict: PlanVerdict) -> tuple[Mend, ...]:
     """Changes to a plan's text that its findings make plain. A finding that leaves a choice has none.
@@ -32,7 +35,9 @@ def mends(parsed: ParsedPlan, verdict: PlanVerdict) -> tuple[Mend, ...]:
     for index, (phase, judged) in enumerate(zip(parsed.plan.phases, verdict.phases, strict=True)):
         wrong = [one for one in judged.findings if one.severity is Severity.ERROR and one.accepted is None]
         own = [mend for finding in wrong for mend in _mends(index, phase, finding)]
-        found += own or [mend for finding in wrong for mend in _recommended(index, phase, judged, finding)]
+        if not own and not any(finding.code in _BEFORE_WIDTH for finding in wrong):
+            own = [mend for finding in wrong for mend in _recommended(index, phase, judged, finding)]
+        found += own
     return tuple(dict.fromkeys(found))
 
 

@@ -37,14 +37,15 @@ def declaration_findings(case: PhaseCase) -> Iterator[Finding]:
     if gpu is None:
         return
     if case.work.segments is None:
-        minutes = case.phase.unit_minutes
+        minutes, numbers = case.phase.unit_minutes, {"units": case.work.units}
         if isinstance(minutes, tuple):
+            numbers["listed"] = len(minutes)
             message = f"unit_minutes lists {len(minutes)} times for {case.work.parts[0].units} units."
             fix = "Give one number for all units, or one for each."
         else:
             message = "Neither gpu_hours nor unit_minutes is given, so no width can be judged."
             fix = "Add gpu_hours: the total on one reference GPU, measured on a small sample or cited."
-        yield case.error(FindingCode.NO_ESTIMATE, ("unit_minutes",) if minutes else (), message, fix)
+        yield case.error(FindingCode.NO_ESTIMATE, ("unit_minutes",) if minutes else (), message, fix, **numbers)
         return
     serial = min(gpu.choice.cells.values(), key=lambda cell: cell.width, default=None)
     silence = case.bench.policy.axis_silence_hours
@@ -104,7 +105,8 @@ def arm_findings(case: PhaseCase) -> Iterator[Finding]:
     yield case.error(
         FindingCode.MIN_WIDTH_MIXED,
         ("arms", index, "min_width" if phase.arms[index].min_width else "gpus_per_shard"),
-        f"{narrow} could start on {least[narrow]} GPUs, but waits with {wide} for a machine of {least[wide]}.",
+        f"{narrow} could start on {least[narrow]} GPU{'s'[: least[narrow] - 1]},"
+        f" but waits with {wide} for a machine of {least[wide]}.",
         f"Make {wide} a phase of its own with `min_width: {least[wide]}`.",
         narrowest=least[narrow],
         widest=least[wide],
