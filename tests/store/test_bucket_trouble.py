@@ -162,6 +162,22 @@ def test_off_google_cloud_the_login_of_gcloud_is_used_but_not_shown_to_an_emulat
     assert Tokens().get() == "from-gcloud"
 
 
+def test_the_credentials_that_the_client_library_finds_are_used_where_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "google" / "auth" / "transport"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "requests.py").write_text("class Request: ...\n")
+    (package.parent.parent / "__init__.py").write_text("")
+    (package.parent / "__init__.py").write_text(
+        "class Found:\n    def refresh(self, _): self.token = 'from-library'\n"
+        "def default(scopes): return Found(), None\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert Tokens().get() == "from-library"
+
+
 def test_a_host_without_any_credentials_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(StoreError, match="no Google Cloud credentials"):

@@ -61,6 +61,14 @@ def test_the_account_s_key_goes_into_no_pod_and_no_file(account: Account, grante
     assert not [path for path in folder.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
 
 
+def test_no_pod_is_rented_for_a_bucket_that_it_has_no_credentials_for(account: Account) -> None:
+    sent = dataclasses.replace(account.launch(), store_url="gs://things/runs")
+    failure = refused(account.create(sent))
+    assert (failure.outcome, failure.scope, failure.code) == (Outcome.CONFIG, Scope.LANE, "STORE_UNREACHABLE")
+    assert "gs://things/runs" in failure.message
+    assert not [each for each in account.server.heard if each.what == "create"]
+
+
 def test_a_pod_made_although_the_call_failed_is_adopted(account: Account, granted: Grant) -> None:
     for fault in ("500_after", "drop_after", "page_after"):
         account.server.fail("create", fault)

@@ -30,7 +30,7 @@ from widelane.models.clock import Clock
 from widelane.models.plan import ProvisioningModel
 from widelane.models.quota import QuotaSnapshot
 from widelane.models.room import LaneRoom
-from widelane.store import Store, open_store
+from widelane.store import Store, is_at_hand, open_store
 
 T = TypeVar("T")
 _WIDEST = 8
@@ -182,6 +182,9 @@ class RunpodLane:
         if self._out_of_reach(launch.store_url):
             text = f"a pod at RunPod can't reach {launch.store_url}"
             return _config("STORE_UNREACHABLE", Scope.LANE, text, "set `store` to one that pods can reach")
+        if not is_at_hand(launch.store_url):
+            text = f"a pod at RunPod has no credentials for {launch.store_url}, so none is rented for it"
+            return _config("STORE_UNREACHABLE", Scope.LANE, text, "leave this work to the lanes before, or try later")
         if launch.rung.width < 1:
             return _config("NO_GPU", Scope.RUNG, "pods without GPU are not rented")
         if launch.rung.provisioning_model is not ProvisioningModel.STANDARD:

@@ -24,7 +24,7 @@ from widelane.models.attempt import Failure, Outcome, Scope
 from widelane.models.clock import Clock
 from widelane.models.quota import QuotaSnapshot
 from widelane.models.room import LaneRoom
-from widelane.store import open_store
+from widelane.store import is_at_hand, open_store
 from widelane.store.depot import Depot, shipment
 from widelane.transport import Host, RefusedError, UnfitError, UnreachedError
 
@@ -174,8 +174,9 @@ class SlurmLane:
 
     def _submit(self, launch: Launch, partition: Partition, runner: bytes) -> Progress:
         intent = self._intent(launch)
-        if not self._near and launch.store_url.startswith("file:"):
-            # The nodes can't reach a folder of this machine: the job gets a store of its own, and we keep in step.
+        if not (self._near and is_at_hand(launch.store_url)):
+            # Nodes can't reach a folder of this machine, and have no credentials for a bucket: the job gets a store of
+            # its own, and we keep in step.
             store = open_store(launch.store_url)
             keys = shipment(store, launch.spec_key, launch.runner_sha256)
             claimed = self._cluster.claim(launch.name, launch.attempt_id)

@@ -16,6 +16,7 @@ import os
 import re
 import secrets
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -37,8 +38,18 @@ _SECONDS = 60.0
 _PASSING = frozenset({401, 408, 429, 500, 502, 503, 504})
 _PAUSES = (0.2, 1.0, 3.0)
 _RATHER_NEW = 60.0
-_GCLOUD = ("gcloud", "auth", "application-default", "print-access-token")
-_GCLOUD_LASTS = 600.0
+_BY_LIBRARY = (
+    "import google.auth, google.auth.transport.requests as way\n"
+    "found, _ = google.auth.default(scopes=['https://www.googleapis.com/auth/devstorage.read_write'])\n"
+    "found.refresh(way.Request())\n"
+    "print(found.token)"
+)
+_LOGINS = (
+    (sys.executable, "-c", _BY_LIBRARY),
+    ("gcloud", "auth", "application-default", "print-access-token"),
+)
+"""Programs that print a token of whoever logged in; where neither is installed, there is none."""
+_LOGIN_LASTS = 600.0
 
 T = TypeVar("T")
 Reply = tuple[bytes, Mapping[str, str]]
@@ -101,12 +112,14 @@ class Tokens:
     def _fetch(self) -> tuple[str, float]:
         if self._metadata_host:
             return metadata_token(self._metadata_host)
-        try:
-            done = subprocess.run(_GCLOUD, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=True)
-        except (OSError, subprocess.SubprocessError) as error:
-            text = "this host has no Google Cloud credentials: neither a metadata server nor a gcloud that is logged in"
-            raise PermissionError(errno.EACCES, text) from error
-        return done.stdout.decode().strip(), _GCLOUD_LASTS
+        for command in _LOGINS:
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                done = subprocess.run(
+                    command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=True
+                )
+                return done.stdout.decode().strip(), _LOGIN_LASTS
+        text = "this host has no Google Cloud credentials: no metadata server, and nobody is logged in"
+        raise PermissionError(errno.EACCES, text)
 
 
 def metadata_token(host: str) -> tuple[str, float]:
