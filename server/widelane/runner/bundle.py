@@ -16,9 +16,14 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def build() -> bytes:
     """The runner file. Stored, not deflated, since compressors differ between Python builds."""
     sources = {"__main__.py": _ENTRY.encode()}
-    for item in resources.files("widelane.runner.host").iterdir():
-        if item.name.endswith(".py"):
-            sources[f"{PACKAGE}/{item.name}"] = item.read_bytes()
+    pending = [(PACKAGE, resources.files("widelane.runner.host"))]
+    while pending:
+        name, folder = pending.pop()
+        for item in folder.iterdir():
+            if item.name.endswith(".py"):
+                sources[f"{name}/{item.name}"] = item.read_bytes()
+            elif item.is_dir() and item.name.isidentifier() and not item.name.startswith("__"):
+                pending.append((f"{name}/{item.name}", item))
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as target:
         for name in sorted(sources):

@@ -14,12 +14,12 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Callable, Optional, Protocol
 
 from . import processes
 from .attempt import Folder, Record, Standing, read_record, settle, write_plain
 from .loop import Loop
-from .state import Attempt, State
+from .state import Attempt
 from .zygote import Zygote
 
 _LOOK_AGAIN = 0.05
@@ -31,6 +31,26 @@ _WINDOW = 8
 
 class EngineError(RuntimeError):
     """Attempts can't be started on this host."""
+
+
+class Attempts(Protocol):
+    """Where the owner keeps its attempts."""
+
+    def intend(self, job: str, nonce: str, slots: tuple[int, ...], gpus: int) -> Attempt:
+        """The row of an attempt that is about to be made."""
+        ...
+
+    def close_attempt(self, attempt: Attempt, state: str, seconds: Optional[float] = None) -> None:
+        """An attempt is over: `ended`, `lost` or `void`."""
+        ...
+
+    def open_attempts(self) -> list[Attempt]:
+        """Those that are not known to be over."""
+        ...
+
+    def commit(self) -> None:
+        """Make all changes so far durable against the death of this process."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -55,12 +75,13 @@ class _Live:
     folder: Folder
     pid: int = 0
     pidfd: Optional[int] = None
+    stopping: bool = False
 
 
 class Engine:
     """One per root folder. Call `flush` at the end of each turn: it commits and only then starts."""
 
-    def __init__(self, loop: Loop, state: State, root: Path, runner: Path) -> None:
+    def __init__(self, loop: Loop, state: Attempts, root: Path, runner: Path) -> None:
         self._loop = loop
         self._state = state
         self._root = root
@@ -75,6 +96,7 @@ class Engine:
         self._watching = False
         self._deaths = 0
         self._stopping = False
+        self.on_start: Callable[[Attempt], None] = lambda _: None
         self.on_end: Callable[[Ending], None] = lambda _: None
         self._zygote = self._make_zygote()
 
@@ -86,7 +108,7 @@ class Engine:
         """Where an attempt's records are."""
         return Folder(self._folder / attempt.name)
 
-    def start(self, job: str, slots: tuple[int, ...], gpus: int, request: Record) -> None:
+    def start(self, job: str, slots: tuple[int, ...], gpus: int, request: Record) -> Attempt:
         """Intend an attempt; it is started by `flush`, after the commit. Raises OSError."""
         attempt = self._state.intend(job, secrets.token_hex(8), slots, gpus)
         folder = self.folder(attempt)
@@ -96,6 +118,7 @@ class Engine:
         live = _Live(attempt, folder)
         self._live[attempt.name] = live
         self._intended.append(live)
+        return attempt
 
     def flush(self) -> None:
         """Commit everything so far, then hand the intended attempts to the zygote."""
@@ -118,6 +141,13 @@ class Engine:
         while self._outbox:
             self._look(self._outbox.popleft())
         for live in list(self._live.values()):
+            self._stop(live)
+
+    def stop(self, attempt: Attempt) -> None:
+        """Ask the supervisor of one attempt to end its process, as soon as there is one."""
+        live = self._live.get(attempt.name)
+        if live is not None:
+            live.stopping = True
             self._stop(live)
 
     def close(self) -> None:
@@ -189,6 +219,7 @@ class Engine:
         path, pid, pidfd = answer
         live = self._unanswered.pop(path, None)
         if live is not None:
+            self.on_start(live.attempt)
             self._attach(live, pid, pidfd)
         elif pidfd is not None:
             os.close(pidfd)
@@ -200,7 +231,7 @@ class Engine:
             self._loop.after(_LOOK_AGAIN, lambda: self._look(live))
         else:
             self._loop.watch(pidfd, lambda: self._died(live))
-        if self._stopping:
+        if self._stopping or live.stopping:
             self._stop(live)
 
     def _died(self, live: _Live) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 try:
     import ctypes
@@ -67,3 +67,23 @@ def signal_all(pids: list[int], signum: int) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signum)
+
+
+def marks(name: bytes) -> dict[int, str]:
+    """The value of an environment variable of every process that has it, other than this one."""
+    found: dict[int, str] = {}
+    start = name + b"="
+    for pid in table():
+        value = mark(pid, start)
+        if value is not None and pid != os.getpid():
+            found[pid] = value
+    return found
+
+
+def mark(pid: int, start: bytes) -> Optional[str]:
+    """What stands after `start` (NAME=) in a process's environment; None when that isn't there or can't be read."""
+    with contextlib.suppress(OSError):
+        for entry in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+            if entry.startswith(start):
+                return entry[len(start) :].decode(errors="replace")
+    return None

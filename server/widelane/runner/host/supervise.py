@@ -18,6 +18,8 @@ from typing import Optional
 
 from . import outputs, processes
 from .attempt import Folder, Record, locked, read_record, write_record
+from .judge import judge, oom_kills
+from .judge import snapshot as snapshot_declared
 
 WATCHED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
 """Blocked for life and waited for, so that none comes between two steps."""
@@ -41,21 +43,26 @@ def supervise(folder: Folder) -> None:
             return
         started = time.time()
         begin = time.monotonic()
-        before = _before(Path(request["cwd"]), request["outputs"])
-        start = {"nonce": request["nonce"], "pid": os.getpid(), "started": started, "before": before}
+        start = {"nonce": request["nonce"], "pid": os.getpid(), "started": started, **_before(request)}
         write_record(folder.start, start)
         record = _Process(folder, request).run()
         seconds = time.monotonic() - begin
         record.update(nonce=request["nonce"], started=started, ended=started + seconds, seconds=round(seconds, 6))
+        if "judge" in request:
+            record["verdict"] = judge(record, request, start, folder.log)
         _write_stubbornly(folder.exit, record)
 
 
-def _before(cwd: Path, patterns: list[str]) -> outputs.Marks:
+def _before(request: Record) -> Record:
     """What is there already. A folder that is missing or closed shows when the process is started."""
+    cwd = Path(request["cwd"])
+    if "judge" in request:
+        return {"before": snapshot_declared(cwd, request["judge"]["outputs"]), "oom_kills": oom_kills()}
+    patterns = request["outputs"]
     with contextlib.suppress(OSError):
         if cwd.is_dir():
             outputs.make_folders(cwd, patterns)
-    return outputs.snapshot(cwd, patterns)
+    return {"before": outputs.snapshot(cwd, patterns)}
 
 
 def _write_stubbornly(path: Path, record: Record) -> None:
@@ -83,6 +90,9 @@ class _Process:
         self._usage: Optional[resource.struct_rusage] = None
         self._childless = False
         self._stopped = False
+        self._timed_out = False
+        timeout = request.get("timeout")
+        self._expires = None if timeout is None else time.monotonic() + float(timeout)
         self._kill_at: Optional[float] = None
         self._contained = processes.adopt_orphans()
 
@@ -95,7 +105,7 @@ class _Process:
         while not self._reap():
             self._pause()
         leftovers = self._clear()
-        return {**self._how(), "stopped": self._stopped, "leftovers": leftovers}
+        return {**self._how(), "stopped": self._stopped, "timed_out": self._timed_out, "leftovers": leftovers}
 
     def _how(self) -> Record:
         status = self._status or 0
@@ -124,11 +134,14 @@ class _Process:
         """Sleep until a child ends, someone asks to stop, or it is time to kill."""
         now = time.monotonic()
         waits = [at_most] if at_most is not None else []
-        if self._kill_at is not None:
-            waits.append(max(0.0, self._kill_at - now))
+        waits.extend(max(0.0, at - now) for at in (self._kill_at, self._expires) if at is not None)
         told = signal.sigtimedwait(WATCHED, min(waits)) if waits else signal.sigwaitinfo(WATCHED)
         if told is not None and told.si_signo != signal.SIGCHLD and not self._stopped:
             self._stopped = True
+            self._end_tree()
+        if self._expires is not None and time.monotonic() >= self._expires:
+            self._expires = None
+            self._timed_out = self._status is None
             self._end_tree()
         if self._kill_at is not None and time.monotonic() >= self._kill_at:
             processes.signal_all(self._tree(), signal.SIGKILL)
