@@ -128,23 +128,23 @@ class CloudBucket:
         """Turn every failure of the library into one of the store's."""
         _library()
         broken: Any = import_module("google.cloud.storage.exceptions")
-        from google.api_core.exceptions import Forbidden, GoogleAPICallError, NotFound, Unauthorized  # noqa: PLC0415
-        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - loaded with the library
+        from google.api_core import exceptions as api  # noqa: PLC0415 - loaded with the library
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - as above
         from requests.exceptions import RequestException  # noqa: PLC0415 - as above
 
         try:
             yield
-        except NotFound as error:
+        except api.NotFound as error:
             if _NO_BUCKET in str(error).lower():
                 hint = f"make it: gcloud storage buckets create gs://{self._bucket}"
                 raise BucketError(f"there is no bucket {self._bucket}", hint) from error
             raise StoreMissingError(errno.ENOENT, "not in the store") from error
         except GoogleAuthError as error:
             raise BucketError(f"no usable Google Cloud credentials: {error}", f"run {_LOGIN}", errno.EACCES) from error
-        except (Forbidden, Unauthorized) as error:
+        except (api.Forbidden, api.Unauthorized) as error:
             hint = f"roles/storage.objectUser on gs://{self._bucket} lets you read and write it; or run {_LOGIN}"
             raise BucketError(str(error), hint, errno.EACCES) from error
-        except (GoogleAPICallError, RequestException, broken.InvalidResponse, broken.DataCorruption) as error:
+        except (api.GoogleAPICallError, RequestException, broken.InvalidResponse, broken.DataCorruption) as error:
             raise BucketError(f"bucket {self._bucket}: {error}") from error
 
 
