@@ -231,3 +231,18 @@ def test_of_several_phases_one_is_named(widelane: Widelane, tmp_path: Path) -> N
     (tmp_path / "two.yaml").write_text(text + "  - {name: more, intent: eval, gpu_hours: 1}\n", encoding="utf-8")
     refused = widelane("plan", "two.yaml", "--explain")
     assert (refused.returncode, "name one with --phase: generate, more" in refused.stderr) == (2, True)
+
+
+def test_two_plans_are_compared(widelane: Widelane, tmp_path: Path) -> None:
+    text = NARROW.replace("capture7b", "capture-7b")
+    (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "b.md").write_text(
+        f"# Plan\n\n```yaml widelane\n{text.replace('width: 1  #', 'width: 8  #')}```\n", "utf-8"
+    )
+    done = widelane("diff", "a.yaml", "b.md")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("REVISE -> PASS\n  wall clock  8 h 00 min -> 1 h 12 min\n")
+    told = json.loads(widelane("diff", "a.yaml", "-", "--json", stdin=text).stdout)
+    assert [phase["changed"] for phase in told["phases"]] == [[]]
+    assert widelane("diff", "-", "-", stdin=text).returncode == 2
+    assert "missing.yaml:1:1" in widelane("diff", "a.yaml", "missing.yaml").stderr

@@ -15,6 +15,7 @@ _VERBS = {
     "init": "init",
     "check": "plan",
     "plan": "plan",
+    "diff": "diff",
     "quota": "quota",
     "dispatch": "dispatch",
     "status": "runs",

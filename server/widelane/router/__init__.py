@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from widelane.router.admission import admit, consumption, region_of, regions_of
 from widelane.router.bench import Bench
+from widelane.router.comparing import compare
 from widelane.router.fence import fence_seconds, wall_seconds
 from widelane.router.judge import judge, plan_digest
 from widelane.router.mending import mends
@@ -18,6 +19,7 @@ __all__ = [
     "UnitList",
     "UnitSalt",
     "admit",
+    "compare",
     "consumption",
     "dispatch_key",
     "fence_seconds",
