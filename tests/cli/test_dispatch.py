@@ -106,10 +106,8 @@ def test_piped_lines_tell_why_each_rung_missed_and_the_width_that_came_of_it(job
     assert (status.returncode, status.stderr) == (0, "")
     assert "granted  a2-ultragpu-4g FLEX_START us-central1-a" in status.stdout
     timeline = widelane("status", "--timeline").stdout.splitlines()
-    assert any(
-        re.fullmatch(rf"  \S+ \S+Z +\+0:00:\d\d  missed  a2-ultragpu-8g .*{re.escape(STOCKOUT)}  \[asked 8, got 0\]", line)
-        for line in timeline
-    ), timeline
+    missed = rf"  \S+ \S+Z +\+0:00:\d\d  missed  a2-ultragpu-8g .*{re.escape(STOCKOUT)}  \[asked 8, got 0\]"
+    assert any(re.fullmatch(missed, line) for line in timeline), timeline
     assert re.search(r"granted a2-ultragpu-4g .*  \[asked 8, got 4\]$", "\n".join(timeline), re.MULTILINE)
 
     pulled = widelane("pull", "--to", "here")

@@ -20,7 +20,7 @@ NO_GPU = {"axes": None, "command": None, "outputs": ()}
 API = Phase(name="judge", gpus=0, after=("generate",), wall_minutes=60.0, hold=True)
 
 
-def _x(count: int, command: str = "run {x}", **fields: Any) -> Phase:
+def _x(count: int, command: str | tuple[str, ...] = "run {x}", **fields: Any) -> Phase:
     given: dict[str, Any] = {"axes": axes(x=count), "command": command, "outputs": (), "setup_minutes": 0.0}
     return phase(**{**given, **fields})
 
