@@ -148,7 +148,6 @@ def test_the_parts_of_a_line_make_up_its_whole(
 
 
 def test_a_picture_has_a_bar_of_each_kind_for_each_width_and_nothing_that_runs_or_loads() -> None:
-    pytest.importorskip("pygal")
     verdict = judged(phase(width=8))
     drawn = width_chart(verdict)
     assert drawn == width_chart(verdict)
@@ -163,6 +162,13 @@ def test_a_picture_has_a_bar_of_each_kind_for_each_width_and_nothing_that_runs_o
         "http://www.w3.org/2000/svg",
         "http://www.w3.org/1999/xlink",
     }
+
+
+def test_a_picture_leaves_no_finder_that_every_later_import_would_warn_of() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pygal"]:
+        del sys.modules[name]
+    width_chart(judged(phase(width=8)))
+    assert all(hasattr(finder, "find_spec") for finder in sys.meta_path)
 
 
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

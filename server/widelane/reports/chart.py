@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import xml.etree.ElementTree as ET
 from typing import Any
 
@@ -26,6 +27,9 @@ def width_chart(verdict: PhaseVerdict) -> str:
         styles: Any = importlib.import_module("pygal.style")
     except ImportError as error:
         raise InputError("pygal is not installed", hint="install widelane[web]", code="missing_extra") from error
+    finally:
+        # pygal leaves a finder of the kind that Python gave up: each later import that fails would warn of it.
+        sys.meta_path[:] = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
     style = styles.Style(
         font_family="sans-serif", background="white", plot_background="white", colors=("#3b6ea5", "#d98032")
     )

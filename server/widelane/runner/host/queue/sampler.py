@@ -66,7 +66,7 @@ def owner(pid: int) -> str:
     """A process of somebody, in words."""
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as source:  # noqa: PTH123 - read at once
-            return f"{source.read().strip()} (pid {pid}, user {os.stat(f'/proc/{pid}').st_uid})"  # noqa: PTH116
+            return f"{source.read().strip()} (pid {pid}, user {os.stat(f'/proc/{pid}').st_uid})"  # noqa: PTH116 - as above
     except OSError:
         return f"pid {pid}"
 
